@@ -1,0 +1,1 @@
+"""Pure functions from frames to plotly figures; one template, one palette."""

@@ -1,0 +1,1 @@
+"""Reads files: sniff, parse, validate, load; one module a format."""

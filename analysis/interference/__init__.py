@@ -1,0 +1,1 @@
+"""Slowdown, matrices, sharing metrics and checks of the data."""

@@ -1,0 +1,1 @@
+"""Long work: one worker, a progress record, cancel."""

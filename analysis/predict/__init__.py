@@ -1,0 +1,1 @@
+"""Features, predictors, protocols, intervals, model files and explanations."""

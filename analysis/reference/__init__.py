@@ -1,0 +1,1 @@
+"""Reads the reference tables that ship with StallScope: GPUs, stall reasons, formulas."""

@@ -1,0 +1,1 @@
+"""One typed document, rendered as HTML, CSV and JSON."""

@@ -1,0 +1,1 @@
+"""Stall shares, the verdict that follows from them, comparison of profiles."""

@@ -1,0 +1,1 @@
+"""DuckDB: schema, migrations, the database object, loading and queries."""

@@ -1,0 +1,140 @@
+"""The one object through which everything reads and writes the DuckDB file."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from analysis.errors import DatabaseBusyError, StallScopeError
+from analysis.settings import get_settings
+from analysis.store.migrate import migrate
+
+Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+class Database:
+    """A DuckDB file with one guarded writer and a cursor for every read.
+
+    The process that opens the file owns it; threads share this object. Reads never wait for one another, writes are
+    serialised and each is one transaction.
+
+    Parameters
+    ----------
+    path : Path or None
+        The database file, made when missing; None for a database in memory.
+    spool : Path, optional
+        The only directory DuckDB may read files from. By default ``spool`` beside the database file.
+    memory_limit : str, optional
+        DuckDB's memory limit; by default that of the settings.
+
+    Raises
+    ------
+    DatabaseBusyError
+        If another process holds the file.
+    DatabaseVersionError
+        If a newer StallScope wrote the file.
+    """
+
+    def __init__(self, path: Path | None, *, spool: Path | None = None, memory_limit: str | None = None) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._version = 0
+        if path is not None:
+            path = path.expanduser()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            spool = spool or path.parent / "spool"
+        self.spool = spool
+        self._connection = _connect(path)
+        try:
+            _harden(self._connection, spool, memory_limit or get_settings().memory_limit)
+            migrate(self._connection, path)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def version(self) -> int:
+        """Number of writes so far in this process: a key for caches that must follow the data."""
+        return self._version
+
+    def query(self, sql: str, parameters: Parameters = None) -> pd.DataFrame:
+        """Run one statement on a cursor of its own and return its rows.
+
+        Parameters
+        ----------
+        sql : str
+            The statement; values are bound, never formatted in.
+        parameters : sequence or mapping, optional
+            Values for ``?`` or ``$name``.
+
+        Returns
+        -------
+        pd.DataFrame
+            The result, one row a record.
+        """
+        with self._connection.cursor() as cursor:
+            return cursor.execute(sql, parameters).df()
+
+    def scalar(self, sql: str, parameters: Parameters = None) -> Any:
+        """Return the first column of the first row, or None when there is no row."""
+        with self._connection.cursor() as cursor:
+            rows = cursor.execute(sql, parameters).fetchmany(1)
+        return rows[0][0] if rows else None
+
+    @contextmanager
+    def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Hold the writer's lock and a transaction; any exception rolls all of it back."""
+        with self._lock, self._connection.cursor() as cursor:
+            cursor.begin()
+            try:
+                yield cursor
+                cursor.commit()
+            except BaseException:
+                cursor.rollback()
+                raise
+            self._version += 1
+
+    def close(self) -> None:
+        """Close the file; the object can't be used afterwards."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _connect(path: Path | None) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(":memory:" if path is None else str(path))
+    except duckdb.IOException as error:
+        holder = re.search(r"held in (.+?)\s*\(PID (\d+)\)", str(error))
+        if holder:
+            what = f"the database {path} is in use by process {holder[2]} ({Path(holder[1]).name})"
+            raise DatabaseBusyError(what, "Stop that process, or give another file with --db.") from error
+        raise StallScopeError(
+            f"the database {path} can't be opened: {str(error).splitlines()[0]}",
+            "Check the permissions and the free space, or give another file with --db.",
+        ) from error
+
+
+def _harden(connection: duckdb.DuckDBPyConnection, spool: Path | None, memory_limit: str) -> None:
+    """Shut DuckDB off from files, network and Python variables before any user's value meets it."""
+    connection.execute("SET memory_limit = ?", [memory_limit])
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
+    if spool is not None:
+        spool.mkdir(parents=True, exist_ok=True)
+        connection.execute("SET allowed_directories = ?", [[str(spool.resolve())]])
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")

@@ -1,0 +1,70 @@
+"""Brings a database file forward to this version's schema, one numbered step at a time."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+
+from analysis.errors import DatabaseVersionError, StallScopeError
+
+
+def steps() -> list[tuple[int, str]]:
+    """Return the migrations as (number, SQL), in order."""
+    folder = resources.files("analysis.store").joinpath("migrations")
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda entry: entry.name)
+    return [(int(entry.name.split("_")[0]), entry.read_text(encoding="utf-8")) for entry in files]
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
+    """Apply the migrations that the file lacks, each in a transaction of its own.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        An open, writable connection.
+    path : Path or None
+        The file's path, for the error text.
+
+    Returns
+    -------
+    int
+        The schema version afterwards.
+
+    Raises
+    ------
+    DatabaseVersionError
+        If the file's schema is newer than this program.
+    StallScopeError
+        If the file is a DuckDB file of another program.
+    """
+    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if tables and "schema_version" not in tables:
+        raise StallScopeError(
+            f"{path} is a DuckDB file, but not one of StallScope", "Give another file with --db or STALLSCOPE_DB."
+        )
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, "
+        "applied_at TIMESTAMP NOT NULL DEFAULT current_timestamp)"
+    )
+    current = int(connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
+    known = steps()
+    if current > known[-1][0]:
+        raise DatabaseVersionError(
+            f"{path} has schema {current}, this StallScope knows {known[-1][0]}",
+            "Update StallScope, or give another file with --db.",
+        )
+    for number, sql in known:
+        if number <= current:
+            continue
+        connection.begin()
+        try:
+            connection.execute(sql)
+            connection.execute("INSERT INTO schema_version (version) VALUES (?)", [number])
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+        current = number
+    return current

@@ -1,0 +1,1 @@
+"""Queries that return frames; the only place with SELECT statements for pages and analyses."""

@@ -1,0 +1,1 @@
+"""Components that pages share; the only package that knows Streamlit."""
