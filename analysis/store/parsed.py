@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 
-Frame = pd.DataFrame | pa.Table
+Frame: TypeAlias = pd.DataFrame | pa.Table
 
 #: Columns of each frame that an importer may fill. The first group is the natural key that the store resolves to ids:
 #: ``workload`` is a name within the data set, ``launch`` and ``run`` number the launches and runs within the file.

@@ -46,7 +46,7 @@ def _pair() -> Parsed:
                     "slowdown": [1.5, None],
                     "flags": [["clipped"], None],
                 }
-            ),  # fmt: skip
+            ),
             "solo": pd.DataFrame({"workload": ["bert"], "gpu": ["V100"], "measure": ["throughput"], "value": [3.0]}),
             "feature": pd.DataFrame({"workload": ["gnn"], "gpu": ["V100"], "name": ["sm"], "value": [40.0]}),
         },
