@@ -13,7 +13,8 @@ _MEMBERS = """
            m.outcome, m.measure, m.unit, m.solo_value, m.corun_value, m.slowdown, m.p99_solo_ms, m.p99_corun_ms,
            m.peak_memory_mib, m.memory_kind, m.thread_percentage, m.memory_cap_mib, m.mig_profile, m.priority, m.flags,
            r.source_id, s.file_name, s.simulated
-    FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id JOIN workload w USING (workload_id)
+    FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id
+         JOIN workload w USING (workload_id)
 """
 
 
@@ -47,6 +48,28 @@ def with_partners(database: Database, chosen: Filter | None = None) -> pd.DataFr
         f"""WITH everyone AS ({_MEMBERS})
             SELECT * FROM everyone WHERE run_id IN (SELECT run_id FROM everyone WHERE {where})
             ORDER BY run_id, slot""",
+        values,
+    )
+
+
+def pairs(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Return one row a member of a run of two, with the job beside it.
+
+    Returns
+    -------
+    pd.DataFrame
+        The columns of `members` and partner (its name), partner_family, partner_slowdown, partner_outcome,
+        partner_memory_mib. A pair of one workload with itself gives two rows. Filters on workloads, families and
+        phases restrict the member whose row it is, not its partner.
+    """
+    where, values = (chosen or Filter()).where()
+    return database.query(
+        f"""WITH everyone AS ({_MEMBERS})
+            SELECT a.*, b.workload AS partner, b.family AS partner_family, b.slowdown AS partner_slowdown,
+                   b.outcome AS partner_outcome, b.peak_memory_mib AS partner_memory_mib
+            FROM (SELECT * FROM everyone WHERE k = 2 AND {where}) a
+            JOIN everyone b ON a.run_id = b.run_id AND a.slot <> b.slot
+            ORDER BY a.run_id, a.slot""",
         values,
     )
 

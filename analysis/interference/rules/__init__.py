@@ -1,0 +1,1 @@
+"""The rules of the data checks, each a small function from the database to findings."""
