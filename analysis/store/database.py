@@ -89,8 +89,15 @@ class Database:
         return rows[0][0] if rows else None
 
     @contextmanager
-    def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Hold the writer's lock and a transaction; any exception rolls all of it back."""
+    def write(self, *, content: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Hold the writer's lock and a transaction; any exception rolls all of it back.
+
+        Parameters
+        ----------
+        content : bool
+            False for bookkeeping that no figure depends on, such as the progress of a job: `version` stays, and with it
+            every cache.
+        """
         with self._lock, self._connection.cursor() as cursor:
             cursor.begin()
             try:
@@ -99,7 +106,7 @@ class Database:
             except BaseException:
                 cursor.rollback()
                 raise
-            self._version += 1
+            self._version += content
 
     def close(self) -> None:
         """Close the file; the object can't be used afterwards."""
