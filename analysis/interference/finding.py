@@ -60,3 +60,8 @@ def named(names: Iterable[object], most: int = 5) -> str:
     if len(words) <= most:
         return ", ".join(words)
     return f"{', '.join(words[:most])} and {len(words) - most} more"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun: ``1 run``, ``2,458 runs``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
