@@ -1,0 +1,5 @@
+"""Runs the command line as ``python -m analysis.cli``."""
+
+from analysis.cli.main import app
+
+app(prog_name="stallscope")

@@ -1,0 +1,146 @@
+"""Commands that bring data in and look at it: import, datasets, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.running import DONE, REFUSED, Answer, answers, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from analysis.cli.screen import Screen
+    from analysis.ingest.importer import ImportReport
+
+#: The fields of one file's report, in the order of the documentation.
+IMPORT_FIELDS = (
+    "file", "format", "status", "rows_read", "rows_loaded", "rows_rejected", "set_aside", "launches", "kernels", "runs",
+    "members", "stall_reasons", "gpus", "warnings", "error", "source_id",
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("import")(answers(import_files))
+    group = typer.Typer(no_args_is_help=True, help="Public data sets: what there is, and loading one.")
+    group.command("list")(answers(list_datasets))
+    group.command("load")(answers(load_dataset))
+    app.add_typer(group, name="datasets")
+    app.command("check")(answers(check))
+
+
+def import_files(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Files to read; their content decides the format.")
+    ],
+    *,
+    workload: Annotated[
+        str | None,
+        typer.Option("--workload", metavar="W", help="The job that the profiles are of; else the file's name."),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option("--gpu", metavar="G", help="The GPU the profiles were taken on; else guessed or unknown."),
+    ] = None,
+    dataset: Annotated[str, typer.Option("--dataset", metavar="D", help="Data set that the files belong to.")] = "own",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Read files into the database; says for each what was taken and what was not. Exit 1 if one was refused."""
+    from analysis.ingest.importer import import_paths
+
+    with opened(db, must_exist=False) as database:
+        reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset)
+    return _account(reports)
+
+
+def _account(reports: Sequence[ImportReport]) -> Answer:
+    document = [{name: getattr(report, name) for name in IMPORT_FIELDS} for report in reports]
+    refused = any(report.status == "rejected" for report in reports)
+
+    def show(screen: Screen) -> None:
+        from analysis.cli.screen import Column
+
+        columns = [Column("file", "file"), Column("status", "status"), Column("format", "format")]
+        columns += [Column("rows_read", "read", "count"), Column("rows_loaded", "loaded", "count")]
+        columns += [Column("rows_rejected", "rejected", "count"), Column("launches", "launches", "count")]
+        columns += [Column("runs", "runs", "count"), Column("gpus", "GPUs")]
+        screen.table(document, columns)
+        for report in reports:
+            for rule, count in report.set_aside.items():
+                screen.line(f"{report.file}: {count:,} rows set aside by rule {rule}.")
+            for warning in report.warnings:
+                screen.line(f"{report.file}: {warning}", style="yellow")
+            if report.error:
+                screen.line(report.error, style="bold red")
+
+    return Answer(document, show, REFUSED if refused else DONE)
+
+
+def list_datasets(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """List the public data sets that can be loaded, and which of them are."""
+    from analysis.ingest import catalogue
+    from analysis.settings import get_settings
+    from analysis.store.queries.sources import datasets
+
+    loaded: set[str] = set()
+    if (db or get_settings().db).expanduser().exists():
+        with opened(db) as database:
+            loaded = set(datasets(database)["name"])
+    rows = [{**entry.model_dump(mode="json"), "loaded": entry.name in loaded} for entry in catalogue.entries()]
+
+    def show(screen: Screen) -> None:
+        from analysis.cli.screen import Column
+
+        columns = [
+            Column("name", "name"),
+            Column("title", "title"),
+            Column("gpus", "GPUs"),
+            Column("licence", "licence"),
+        ]
+        screen.table(rows, [*columns, Column("loaded", "loaded", "flag")])
+
+    return Answer(rows, show)
+
+
+def load_dataset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in the catalogue; `stallscope datasets list`.")],
+    *,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--file", metavar="PATH", help="A local copy instead of a download; once for each file of the set."
+        ),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Load a public data set, from its address or from local copies. `datasets list` says its licence."""
+    from analysis.ingest import catalogue
+
+    with opened(db, must_exist=False) as database:
+        reports = catalogue.load_dataset(database, name, files=list(file or []))
+    return _account(reports)
+
+
+def check(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """Check the loaded data for numbers that should not be trusted."""
+    from analysis.interference.checks import run_checks
+
+    with opened(db) as database:
+        findings = [finding.to_dict() for finding in run_checks(database, dataset)]
+
+    def show(screen: Screen) -> None:
+        from analysis.cli.screen import Column
+
+        if not findings:
+            screen.line("The checks found nothing.")
+            return
+        columns = [Column("severity", "severity"), Column("rule", "rule"), Column("where", "where")]
+        screen.table(findings, [*columns, Column("count", "count", "count"), Column("sentence", "finding")])
+
+    return Answer(findings, show)

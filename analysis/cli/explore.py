@@ -1,0 +1,126 @@
+"""Commands that show what was measured: stalls, compare, matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import (
+    By,
+    DatasetOption,
+    DbOption,
+    GpuOption,
+    JsonOption,
+    MaybeDatasetOption,
+    MaybeGpuOption,
+    MaybeMechanismOption,
+)
+from analysis.cli.running import Answer, answers, opened
+
+if TYPE_CHECKING:
+    from analysis.cli.screen import Screen
+    from analysis.store.database import Database
+    from analysis.store.filters import Filter
+
+#: The fields of one row, in the order of the documentation; the others follow.
+STALL_FIELDS = ("workload", "gpu", "reason", "group", "share", "cycles", "accounted", "launches")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("stalls")(answers(stalls))
+    app.command("matrix")(answers(matrix))
+
+
+def stalls(
+    *,
+    by: Annotated[By, typer.Option("--by", help="What one row of the answer stands for.")] = By.workload,
+    gpu: MaybeGpuOption = None,
+    dataset: MaybeDatasetOption = None,
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", metavar="W", help="Only this workload; may be repeated.")
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Show what resident warps wait for, as shares of warp cycles."""
+    from analysis.stalls.shares import stall_shares
+
+    with opened(db) as database:
+        chosen = _profiles(database, gpu, dataset, workload)
+        shares = stall_shares(database, chosen, by=by.value)
+    ordered = [name for name in STALL_FIELDS if name in shares] + [name for name in shares if name not in STALL_FIELDS]
+    shares = shares[ordered]
+
+    def show(screen: Screen) -> None:
+        from analysis.cli.screen import Column
+
+        if shares.empty:
+            screen.line(
+                "No stall reasons are loaded for this choice. `stallscope import` a CSV of Nsight Compute with them."
+            )
+            return
+        columns = [Column("workload", "workload"), Column("gpu", "GPU")]
+        columns += [Column("short_name", "kernel"), Column("grid", "grid"), Column("block", "block")]
+        columns += [Column("reason", "reason"), Column("group", "group"), Column("share", "share", "percent")]
+        columns += [Column("cycles", "cycles per issue", "number"), Column("accounted", "accounted", "percent")]
+        screen.table(
+            shares, [*columns, Column("launches", "launches", "count"), Column("simulated", "simulated", "flag")]
+        )
+
+    return Answer(shares, show)
+
+
+def _profiles(database: Database, gpu: str | None, dataset: str | None, workloads: list[str] | None) -> Filter:
+    """Turn options into a filter; a name that nothing has is an error, not an empty answer."""
+    from analysis.errors import NotFoundError
+    from analysis.reference.gpus import resolve
+    from analysis.store.filters import Filter
+    from analysis.store.queries.sources import require_dataset
+    from analysis.store.queries.sources import workloads as known_workloads
+
+    chosen = Filter(datasets=(require_dataset(database, dataset),) if dataset else ())
+    known = known_workloads(database, chosen)
+    if gpu is not None:
+        available = sorted({name for names in known["gpus"] for name in (names if names is not None else [])})
+        chosen = chosen.with_(gpus=tuple(resolve(gpu, available)))
+    missing = [name for name in workloads or [] if name not in set(known["workload"])]
+    if missing:
+        raise NotFoundError(
+            f"there is no workload {missing[0]!r} in the database",
+            "`stallscope stalls` without --workload lists the names that are there.",
+        )
+    return chosen.with_(workloads=tuple(workloads or ()))
+
+
+def matrix(
+    *,
+    dataset: DatasetOption,
+    gpu: GpuOption,
+    mechanism: MaybeMechanismOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Show who slows whom: rows the slowed, columns the aggressor, plain ratios."""
+    from analysis.interference.matrix import slowdown_matrix
+
+    with opened(db) as database:
+        found = slowdown_matrix(database, dataset, gpu, mechanism=mechanism)
+    document = found.to_json()
+
+    def show(screen: Screen) -> None:
+        from analysis.cli.screen import Column
+
+        workloads = document["workloads"]
+        records = [
+            {"victim": name, **{str(column): value for column, value in enumerate(row)}}
+            for name, row in zip(workloads, document["slowdown"], strict=True)
+        ]
+        screen.line(f"Slowdown of the row's workload beside the column's, {document['n']} runs.", style="bold")
+        columns = [Column(str(index), str(index + 1), "number") for index in range(len(workloads))]
+        for index, record in enumerate(records):
+            record["number"] = index + 1
+        screen.table(records, [Column("number", "", "count"), Column("victim", "slowed"), *columns])
+
+    return Answer(document, show)

@@ -1,0 +1,41 @@
+"""The application object; commands live in the modules beside this one and import their engines when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from analysis.cli import data, explore, models, predicting, serving
+from analysis.cli.running import StallScopeGroup, configure_logs
+
+app = typer.Typer(
+    name="stallscope",
+    cls=StallScopeGroup,
+    help="Which training jobs can share a GPU, and what will each of them pay for it?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _module in (data, explore, predicting, models, serving):
+    _module.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"stallscope {version('stallscope')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens to standard error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Configure what all commands share."""
+    configure_logs(verbose=verbose)

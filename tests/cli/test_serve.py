@@ -1,0 +1,105 @@
+"""The server starts from an empty directory, says where it is, and ends cleanly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from analysis.store.database import Database
+from analysis.ui import server
+
+ROOT = Path(__file__).parents[2]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
+    port, db = _free_port(), tmp_path / "own.duckdb"
+    (tmp_path / ".streamlit").mkdir()
+    # A configuration that happens to lie in the user's directory must not open the application to the network.
+    (tmp_path / ".streamlit" / "config.toml").write_text('[server]\naddress = "0.0.0.0"\nmaxUploadSize = 1\n')
+    running = subprocess.Popen(
+        [sys.executable, "-m", "analysis.cli", "serve", "--port", str(port), "--db", str(db)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=2) as answer:
+                    assert answer.read() == b"ok"
+                    break
+            except OSError:
+                assert running.poll() is None, running.communicate()
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        own = socket.gethostbyname(socket.gethostname())
+        if not own.startswith("127."):
+            with pytest.raises(OSError), socket.create_connection((own, port), timeout=2):
+                pass
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    assert running.returncode == 0, err
+    assert f"http://127.0.0.1:{port}" in out
+    assert str(db) in out
+    assert "Traceback" not in err
+    Database(db).close()
+
+
+def test_a_taken_port_is_said(cli: Callable[..., Result], db: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        done = cli("serve", "--port", port, "--db", db)
+    assert done.exit_code == 1
+    assert f"port {port}" in done.stderr
+    assert "--port" in done.stderr
+
+
+def test_an_address_of_another_machine_is_refused(cli: Callable[..., Result], db: Path) -> None:
+    assert cli("serve", "--address", "192.0.2.1", "--db", db).exit_code == 1
+
+
+def test_a_port_is_found_when_none_is_given(monkeypatch: pytest.MonkeyPatch, db: Path) -> None:
+    started: list[tuple[str, int]] = []
+
+    def run(_: Path, address: str, port: int) -> int:
+        started.append((address, port))
+        return 0
+
+    monkeypatch.setattr(server, "_run", run)
+    monkeypatch.setattr(server, "_problem", lambda _, port: "" if port == server.FIRST_PORT + 2 else "taken")
+    monkeypatch.setenv("STALLSCOPE_DB", "will be replaced")
+    assert server.serve(db=db) == 0
+    assert started == [("127.0.0.1", server.FIRST_PORT + 2)]
+    assert os.environ["STALLSCOPE_DB"] == str(db)
+
+
+def test_listening_to_others_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch, db: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "_run", lambda *_: 0)
+    monkeypatch.setenv("STALLSCOPE_DB", "will be replaced")
+    server.serve(db=db, address="0.0.0.0", port=_free_port())
+    assert "no login" in capsys.readouterr().err
