@@ -62,6 +62,9 @@ class Parsed:
         What the user should know: encoding, separators, skipped lines, n/a metrics, accounted share ...
     warnings : tuple of str
         One sentence each.
+    faulty_rows : int, optional
+        Number of rejected rows, for formats in which one line can hold several rows; by default the distinct lines
+        of ``rejected``.
     """
 
     format: str
@@ -72,6 +75,7 @@ class Parsed:
     set_aside: Mapping[str, int] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    faulty_rows: int | None = None
 
     def __post_init__(self) -> None:
         for name, frame in self.frames.items():
@@ -84,6 +88,8 @@ class Parsed:
     @property
     def rows_rejected(self) -> int:
         """Number of rejected rows; several faults in one row count once."""
+        if self.faulty_rows is not None:
+            return self.faulty_rows
         return int(self.rejected["line"].nunique(dropna=False)) if len(self.rejected) else 0
 
     @property
