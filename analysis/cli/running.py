@@ -30,7 +30,7 @@ class Answer:
     Attributes
     ----------
     document : object
-        What ``--json`` prints; anything that `analysis.cli.plain.plain` can convert.
+        What ``--json`` prints; anything that `analysis.report.plain.plain` can convert.
     show : callable
         Prints the same for a person.
     code : int
@@ -119,7 +119,7 @@ def _one_line(text: str) -> str:
 
 
 def _write_json(document: Any) -> None:
-    from analysis.cli.plain import to_json
+    from analysis.report.plain import to_json
 
     sys.stdout.write(to_json(document) + "\n")
     sys.stdout.flush()
@@ -133,7 +133,7 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
-        from analysis.cli.plain import to_json
+        from analysis.report.plain import to_json
         from analysis.cli.screen import Screen
 
         with contextlib.redirect_stdout(sys.stderr):

@@ -77,6 +77,20 @@ def slowdown(value: float | None, low: float | None = None, high: float | None =
     return f"{text} ({significant(low)} to {significant(high)})"
 
 
+def shorten(text: str, most: int) -> str:
+    """Cut a text in the middle, where a long kernel name tells least.
+
+    Examples
+    --------
+    >>> shorten("abcdefghij", 7)
+    'abc…hij'
+    """
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
 def visible(text: str) -> str:
     r"""Write control, direction and other invisible characters as escapes, so that a name looks like what it is.
 

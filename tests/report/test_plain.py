@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel
 
-from analysis.cli.plain import plain, to_json
+from analysis.report.plain import plain, to_json
 
 
 class _Colour(Enum):

@@ -1,0 +1,112 @@
+"""Renders a report by what it is wanted as: HTML, JSON or CSV."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from analysis.errors import InputRefusedError, StallScopeError, UsageError, Where
+from analysis.report.document import SCHEMA_VERSION, ReportDocument
+from analysis.report.page import to_html
+from analysis.report.spreadsheet import to_csv
+
+__all__ = ["FORMATS", "from_json", "to_csv", "to_html", "to_json", "write"]
+
+
+def to_json(document: ReportDocument) -> str:
+    """Return the document itself."""
+    return document.model_dump_json(indent=1) + "\n"
+
+
+def from_json(text: str | bytes) -> ReportDocument:
+    """Read a JSON report back, to render it again.
+
+    Raises
+    ------
+    InputRefusedError
+        If it is no report, or one of another schema version.
+    """
+    try:
+        return ReportDocument.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise InputRefusedError(
+            f"this is not a StallScope report of schema version {SCHEMA_VERSION} ({place}: {first['msg']})",
+            "Make it again with `stallscope report --out FILE.json`.",
+        ) from error
+
+
+#: File endings and what they are rendered by.
+FORMATS: Mapping[str, Callable[[ReportDocument], str]] = {".html": to_html, ".json": to_json, ".csv": to_csv}
+
+
+def renderer(path: Path) -> Callable[[ReportDocument], str]:
+    """Return what renders for a file's ending.
+
+    Raises
+    ------
+    UsageError
+        If the ending is none of `FORMATS`.
+    """
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        shown = (
+            f"a report can't be written as {ending!r}" if ending else f"{path.name} has no ending that says what it is"
+        )
+        raise UsageError(shown, f"End the file name in one of {', '.join(FORMATS)}.")
+    return FORMATS[ending]
+
+
+def write(document: ReportDocument, path: Path) -> int:
+    """Write the report to a file; the ending decides the form, and a failure leaves an older file as it was.
+
+    Parameters
+    ----------
+    document : ReportDocument
+        The report.
+    path : Path
+        Where to; ``.html``, ``.json`` or ``.csv``.
+
+    Returns
+    -------
+    int
+        Bytes written.
+
+    Raises
+    ------
+    UsageError
+        If the ending is unknown.
+    StallScopeError
+        If the file can't be written.
+    """
+    content = renderer(path)(document).encode("utf-8")
+    if path.suffix.lower() == ".csv":
+        # Without the mark, spreadsheets read UTF-8 as the local code page.
+        content = b"\xef\xbb\xbf" + content
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            handle.write(content)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise StallScopeError(
+            f"the report can't be written: {error.strerror or error}",
+            "Name a file in a folder that exists and that you may write to.",
+            Where(file=str(path)),
+        ) from error
+    return len(content)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

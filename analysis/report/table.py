@@ -1,0 +1,48 @@
+"""Makes table blocks of frames and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.report.document import Column, Table
+from analysis.report.plain import plain
+
+
+def table(
+    title: str,
+    rows: pd.DataFrame | Iterable[Mapping[str, Any]],
+    columns: Sequence[Column],
+    *,
+    caption: str = "",
+) -> Table:
+    """Make a table of the columns that the records have.
+
+    Parameters
+    ----------
+    title, caption : str
+        See `analysis.report.document.Table`.
+    rows : pd.DataFrame or iterable of mapping
+        One record a row; numpy and pandas values are made plain, lists become text.
+    columns : sequence of Column
+        Those that no record has are left out.
+
+    Returns
+    -------
+    Table
+        With raw values.
+    """
+    records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else [dict(row) for row in rows]
+    shown = tuple(column for column in columns if any(column.key in record for record in records))
+    cells = tuple(tuple(_cell(record.get(column.key)) for column in shown) for record in records)
+    return Table(title=title, columns=shown or tuple(columns), rows=cells, caption=caption)
+
+
+def _cell(value: Any) -> bool | int | float | str | None:
+    converted = plain(value)
+    if isinstance(converted, list | dict):
+        items = converted.values() if isinstance(converted, dict) else converted
+        return ", ".join(str(item) for item in items)
+    return converted
