@@ -1,8 +1,8 @@
 """Gavel's throughputs: pairs of training jobs under CUDA MPS on a K80, a P100 and a V100, in two separate campaigns.
 
 Both files say ``GPU -> job -> partner -> [throughput of the job, throughput of the partner]``, with the partner
-``null`` for the job alone, and hold every pair twice, as a mirror. They differ in their keys, in their self pairs and by
-12 to 29 % in their numbers: two formats, two data sets, never one.
+``null`` for the job alone, and hold every pair twice, as a mirror. They differ in their keys, in their self pairs and
+by 12 to 29 % in their numbers: two formats, two data sets, never one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import pandas as pd
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.gavel_cells import SOLO, Cell, first_keys, read_cells, unscale
+from analysis.ingest.mechanisms import MPS
 from analysis.ingest.names import TRAINING, WorkloadParts, parse_workload
-from analysis.ingest.published import CUDA_MPS, DID_NOT_RUN, PARTIAL, RAN, workload_frame
+from analysis.ingest.published import DID_NOT_RUN, PARTIAL, RAN, workload_frame
 from analysis.reference import gpus
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed, no_rejects
 
@@ -77,7 +78,7 @@ class _Gavel:
             report={
                 "encoding": opened.encoding,
                 "row": "cell",
-                "mechanism": CUDA_MPS,
+                "mechanism": MPS,
                 "did_not_run": int((run["outcome"] == DID_NOT_RUN).sum()),
                 "flagged": dict(flags),
             },
@@ -194,7 +195,7 @@ def _runs(done: _Sorted) -> tuple[pd.DataFrame, pd.DataFrame]:
         shared, alone = cell.value[:2], cell.value[2:]
         ran = [value > 0 for value in shared]
         outcome = RAN if all(ran) else PARTIAL if any(ran) else DID_NOT_RUN
-        runs.append((number, f"{cell.job} + {cell.partner}", cell.gpu, CUDA_MPS, 2, outcome, cell.line))
+        runs.append((number, f"{cell.job} + {cell.partner}", cell.gpu, MPS, 2, outcome, cell.line))
         averaged = cell.job == cell.partner and cell.gpu not in apart
         for slot, name in enumerate((cell.job, cell.partner)):
             slowdown = alone[slot] / shared[slot] if ran[slot] and alone[slot] else None

@@ -14,8 +14,8 @@ from analysis.ingest.kace_columns import (
     UTILISATION,
     read_features,
 )  # fmt: skip
+from analysis.ingest.mechanisms import MPS
 from analysis.ingest.published import (
-    CUDA_MPS,
     DID_NOT_RUN,
     RAN,
     contradictions,
@@ -78,7 +78,7 @@ class KacePairs:
             slowdown=member["solo_value"] / member["corun_value"].where(ran),
             thread_percentage=100.0,
         )
-        run, member = run_frame(member, gpu=gpu, mechanism=CUDA_MPS)
+        run, member = run_frame(member, gpu=gpu, mechanism=MPS)
         values = member.rename(columns={"solo_value": "value"})
         memory = feature[feature["name"] == "memcap"]
         solo = one_each(values, ["workload", "measure", "unit"], "value").assign(gpu=gpu)
@@ -104,6 +104,6 @@ class KacePairs:
                 "solo": solo,
                 "feature": one_each(feature, ["workload", "name", "unit"], "value").assign(gpu=gpu),
             },
-            report={"encoding": opened.encoding, "separator": sheet.delimiter, "gpu": gpu, "mechanism": CUDA_MPS},
+            report={"encoding": opened.encoding, "separator": sheet.delimiter, "gpu": gpu, "mechanism": MPS},
             warnings=warnings,
         )

@@ -1,4 +1,4 @@
-"""What the importers of co-run tables share: mechanisms, outcomes, and frames for runs, members, solos, workloads."""
+"""What the importers of co-run tables share: outcomes, and frames for runs, members, solos and workloads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ import pandas as pd
 
 from analysis.ingest.names import WorkloadParts, parse_workload
 from analysis.store.parsed import FRAME_COLUMNS
-
-CUDA_MPS = "CUDA MPS"
-MPS_PRIORITY = "CUDA MPS with priority"
-TIME_SLICING = "time-slicing"
-TALLY = "block-level priority (Tally)"
-TGS = "TGS"
 
 RAN, PARTIAL, DID_NOT_RUN = "ran", "partial", "did_not_run"
 
