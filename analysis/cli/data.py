@@ -63,12 +63,12 @@ def _account(reports: Sequence[ImportReport]) -> Answer:
     refused = any(report.status == "rejected" for report in reports)
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
-        columns = [Column("file", "file"), Column("status", "status"), Column("format", "format")]
-        columns += [Column("rows_read", "read", "count"), Column("rows_loaded", "loaded", "count")]
-        columns += [Column("rows_rejected", "rejected", "count"), Column("launches", "launches", "count")]
-        columns += [Column("runs", "runs", "count"), Column("gpus", "GPUs")]
+        columns = [column("file", "file"), column("status", "status"), column("format", "format")]
+        columns += [column("rows_read", "read", "count"), column("rows_loaded", "loaded", "count")]
+        columns += [column("rows_rejected", "rejected", "count"), column("launches", "launches", "count")]
+        columns += [column("runs", "runs", "count"), column("gpus", "GPUs")]
         screen.table(document, columns)
         for report in reports:
             for rule, count in report.set_aside.items():
@@ -94,15 +94,15 @@ def list_datasets(*, db: DbOption = None, as_json: JsonOption = False) -> Answer
     rows = [{**entry.model_dump(mode="json"), "loaded": entry.name in loaded} for entry in catalogue.entries()]
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
         columns = [
-            Column("name", "name"),
-            Column("title", "title"),
-            Column("gpus", "GPUs"),
-            Column("licence", "licence"),
+            column("name", "name"),
+            column("title", "title"),
+            column("gpus", "GPUs"),
+            column("licence", "licence"),
         ]
-        screen.table(rows, [*columns, Column("loaded", "loaded", "flag")])
+        screen.table(rows, [*columns, column("loaded", "loaded", "flag")])
 
     return Answer(rows, show)
 
@@ -135,12 +135,12 @@ def check(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_json: J
         findings = [finding.to_dict() for finding in run_checks(database, dataset)]
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
         if not findings:
             screen.line("The checks found nothing.")
             return
-        columns = [Column("severity", "severity"), Column("rule", "rule"), Column("where", "where")]
-        screen.table(findings, [*columns, Column("count", "count", "count"), Column("sentence", "finding")])
+        columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
+        screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
 
     return Answer(findings, show)

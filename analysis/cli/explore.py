@@ -54,19 +54,19 @@ def stalls(
     shares = shares[ordered]
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
         if shares.empty:
             screen.line(
                 "No stall reasons are loaded for this choice. `stallscope import` a CSV of Nsight Compute with them."
             )
             return
-        columns = [Column("workload", "workload"), Column("gpu", "GPU")]
-        columns += [Column("short_name", "kernel"), Column("grid", "grid"), Column("block", "block")]
-        columns += [Column("reason", "reason"), Column("group", "group"), Column("share", "share", "percent")]
-        columns += [Column("cycles", "cycles per issue", "number"), Column("accounted", "accounted", "percent")]
+        columns = [column("workload", "workload"), column("gpu", "GPU")]
+        columns += [column("short_name", "kernel"), column("grid", "grid"), column("block", "block")]
+        columns += [column("reason", "reason"), column("group", "group"), column("share", "share", "percent")]
+        columns += [column("cycles", "cycles per issue", "number"), column("accounted", "accounted", "percent")]
         screen.table(
-            shares, [*columns, Column("launches", "launches", "count"), Column("simulated", "simulated", "flag")]
+            shares, [*columns, column("launches", "launches", "count"), column("simulated", "simulated", "flag")]
         )
 
     return Answer(shares, show)
@@ -110,7 +110,7 @@ def matrix(
     document = found.to_json()
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
         workloads = document["workloads"]
         records = [
@@ -118,9 +118,9 @@ def matrix(
             for name, row in zip(workloads, document["slowdown"], strict=True)
         ]
         screen.line(f"Slowdown of the row's workload beside the column's, {document['n']} runs.", style="bold")
-        columns = [Column(str(index), str(index + 1), "number") for index in range(len(workloads))]
+        columns = [column(str(index), str(index + 1), "number") for index in range(len(workloads))]
         for index, record in enumerate(records):
             record["number"] = index + 1
-        screen.table(records, [Column("number", "", "count"), Column("victim", "slowed"), *columns])
+        screen.table(records, [column("number", "", "count"), column("victim", "slowed"), *columns])
 
     return Answer(document, show)

@@ -133,8 +133,8 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(**options: Any) -> None:
-        from analysis.report.plain import to_json
         from analysis.cli.screen import Screen
+        from analysis.report.plain import to_json
 
         with contextlib.redirect_stdout(sys.stderr):
             answer = function(**options)

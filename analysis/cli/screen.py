@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,34 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from analysis.report.numbers import UNITS, Kind, format_value, visible
+from analysis.report.document import Column
+from analysis.report.numbers import format_value, visible
 
+#: Wide enough for every table; a pipe has no edge to fold at.
 _PIPE_WIDTH = 240
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a printed table.
-
-    Attributes
-    ----------
-    key : str
-        Name in the record.
-    label : str
-        Header, without the unit.
-    kind : Kind
-        How cells are printed; the unit goes into the header.
-    """
-
-    key: str
-    label: str
-    kind: Kind = "text"
-
-    @property
-    def header(self) -> str:
-        """The label with its unit."""
-        unit = UNITS[self.kind]
-        return f"{self.label} ({unit})" if unit else self.label
 
 
 class Screen:
@@ -49,9 +25,13 @@ class Screen:
         terminal = sys.stdout.isatty()
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
-        self._console = Console(
-            file=sys.stdout, width=None if terminal else _PIPE_WIDTH, markup=False, highlight=False, emoji=False
-        )
+        width = None if terminal else _PIPE_WIDTH
+        self._console = Console(file=sys.stdout, width=width, markup=False, highlight=False, emoji=False)
+
+    @property
+    def width(self) -> int:
+        """Characters in a line."""
+        return self._console.width
 
     def line(self, text: str = "", *, style: str | None = None) -> None:
         """Print one sentence."""
@@ -60,7 +40,7 @@ class Screen:
     def table(
         self, rows: pd.DataFrame | Iterable[Mapping[str, Any]], columns: Sequence[Column], *, title: str | None = None
     ) -> None:
-        """Print a table; text to the left, figures to the right.
+        """Print a table; text to the left, figures to the right, intervals beside their figures.
 
         Parameters
         ----------
@@ -71,7 +51,7 @@ class Screen:
         title : str, optional
             Printed above.
         """
-        records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else list(rows)
+        records: list[Mapping[Any, Any]] = [*(rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows)]
         shown = [column for column in columns if any(column.key in record for record in records)]
         if title:
             self.line(title, style="bold")
@@ -80,8 +60,16 @@ class Screen:
             text = column.kind in ("text", "flag")
             table.add_column(column.header, justify="left" if text else "right", overflow="fold", no_wrap=not text)
         for record in records:
-            table.add_row(*(Text(format_value(_known(record.get(c.key)), c.kind)) for c in shown))
+            table.add_row(*(Text(_printed(record, column)) for column in shown))
         self._console.print(table)
+
+
+def _printed(record: Mapping[Any, Any], column: Column) -> str:
+    text = format_value(_known(record.get(column.key)), column.kind)
+    low, high = (_known(record.get(end)) if end else None for end in (column.low, column.high))
+    if low is None or high is None:
+        return text
+    return f"{text} ({format_value(low, column.kind)} to {format_value(high, column.kind)})"
 
 
 def _known(value: Any) -> Any:

@@ -50,8 +50,8 @@ def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     report = examine(db)
 
     def show(screen: Screen) -> None:
-        from analysis.cli.screen import Column
+        from analysis.report.table import column
 
-        screen.table(report["findings"], [Column("status", ""), Column("what", "what"), Column("sentence", "finding")])
+        screen.table(report["findings"], [column("status", ""), column("what", "what"), column("sentence", "finding")])
 
     return Answer(report, show)

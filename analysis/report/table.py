@@ -8,7 +8,13 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.document import Column, Table
+from analysis.report.numbers import Kind
 from analysis.report.plain import plain
+
+
+def column(key: str, label: str, kind: Kind = "text", *, low: str | None = None, high: str | None = None) -> Column:
+    """Make a column; see `analysis.report.document.Column`."""
+    return Column(key=key, label=label, kind=kind, low=low, high=high)
 
 
 def table(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.cli.screen import Column, Screen
+from analysis.cli.screen import Screen
+from analysis.report.table import column
 
 
 def test_names_are_neither_markup_nor_terminal_commands(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = ["[red]x[/red]", "\x1b[2Jgone", "\u202ereversed", ":smile:", "a\nb"]
     frame = pd.DataFrame({"name": hostile, "share": [1.0, None, 12.345, 100.0, 0.0]})
-    columns = [Column("name", "name"), Column("share", "share", "percent"), Column("absent", "absent")]
+    columns = [column("name", "name"), column("share", "share", "percent"), column("absent", "absent")]
     Screen().table(frame, columns)
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
@@ -22,5 +23,5 @@ def test_names_are_neither_markup_nor_terminal_commands(capsys: pytest.CaptureFi
 
 
 def test_long_names_are_folded_and_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    Screen().table([{"name": "k" * 1000}], [Column("name", "name")])
+    Screen().table([{"name": "k" * 1000}], [column("name", "name")])
     assert capsys.readouterr().out.count("k") == 1000

@@ -1,0 +1,72 @@
+"""The comparison of predictors as a table: every figure with its interval, its protocol and the baselines beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from analysis.report.document import Column, Table
+from analysis.report.table import column, table
+
+#: What a person reads of a comparison; `records` makes the rows.
+COLUMNS: tuple[Column, ...] = (
+    column("title", "predictor"),
+    column("mape", "MAPE", "percent", low="mape_low", high="mape_high"),
+    column("mape_low", "MAPE, lower end", "percent"),
+    column("mape_high", "MAPE, upper end", "percent"),
+    column("median_ape", "median", "percent"),
+    column("p95_ape", "p95", "percent"),
+    column("within_10", "within 10 %", "percent"),
+    column("bias", "bias", "percent"),
+    column("spearman", "Spearman", "number"),
+    column("skill", "skill", "number"),
+    column("coverage", "coverage", "percent"),
+    column("width", "width of S", "number"),
+    column("n", "n", "count"),
+)
+
+#: The project's own predictor, and the two that every figure has to stand beside.
+DEFAULT, NO_INTERFERENCE, MEDIAN = "stallscope", "no-interference", "train-median"
+
+
+def records(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of an evaluation with the ends of the interval as fields of their own and a title for people."""
+    made = []
+    for row in rows:
+        low, high = row.get("mape_ci") or (None, None)
+        made.append({**row, "title": row.get("title") or row["predictor"], "mape_low": low, "mape_high": high})
+    return made
+
+
+def evaluation_table(result: Mapping[str, Any]) -> Table:
+    """Make the table of one evaluation.
+
+    Parameters
+    ----------
+    result : mapping
+        What `analysis.predict.comparison.Evaluation.summary` returns, as stored.
+
+    Returns
+    -------
+    Table
+        Predictors with figures, the best first; those whose inputs are missing are in `missing_inputs`.
+    """
+    rows = sorted((row for row in records(result["rows"]) if row["mape"] is not None), key=lambda row: row["mape"])
+    strong = tuple(index for index, row in enumerate(rows) if row["predictor"] == DEFAULT)
+    caption = (
+        f"Protocol {result['protocol']}: {result['sentence']}. MAPE over all test members with its 95 % interval over "
+        f"workloads; {result['n']:,} members of {result['runs']:,} runs of {result['workloads']} workloads. Negative "
+        "bias is too optimistic. Skill is the part of the train median's error that is gone."
+    )
+    made = table(f"Prediction error, protocol {result['protocol']}", rows, COLUMNS, caption=caption)
+    return made.model_copy(update={"strong": strong})
+
+
+def missing_inputs(result: Mapping[str, Any]) -> str:
+    """Say which predictors have no figure and why; empty when all have one."""
+    reasons: dict[str, list[str]] = {}
+    for row in records(result["rows"]):
+        if row["mape"] is None:
+            reasons.setdefault(str(row["status"]), []).append(str(row["title"]))
+    parts = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
+    return f"Without a figure: {'; '.join(parts)}." if parts else ""
