@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError, NotFoundError
 from analysis.interference import checks
 from analysis.predict import profiles as solo_profiles
-from analysis.predict import terms
-from analysis.predict.quantities import QUANTITIES
-from analysis.predict.schema import IDENTITY, FeatureSchema, Floats
-from analysis.reference import gpus as reference
+from analysis.predict.frame import TrainingFrame, assemble
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
@@ -25,77 +19,7 @@ from analysis.store.queries import coruns, sources
 #: Flags of a member that make its slowdown no measurement.
 NO_TARGET_FLAGS = ("hard_coded", "not_measured", "partial")
 
-_QUANTITY_NAMES = [quantity.name for quantity in QUANTITIES]
-
-
-@dataclass(frozen=True)
-class TrainingFrame:
-    """Members of measured runs with everything a predictor may know of them, and their targets.
-
-    Attributes
-    ----------
-    dataset : str
-        The data set.
-    X : pd.DataFrame
-        One row a member: the identity columns and every column of the schema.
-    y : ndarray, shape (rows,)
-        ln S.
-    rows : pd.DataFrame
-        run_id, slot, workload, others (tuple), family, families (frozenset of all members' families), gpu, mechanism,
-        k, pair (the unordered set as one text), slowdown; the same order as X.
-    schema : FeatureSchema
-        Documentation of the numeric columns.
-    profiles : pd.DataFrame
-        The solo profiles, index (gpu, workload).
-    simulated : bool
-        Whether a simulator made the numbers.
-    left_out : mapping of str to int
-        Members that are not in the frame, counted by reason.
-    flagged : frozenset of (gpu, workload)
-        Workloads whose runs were left out.
-    """
-
-    dataset: str
-    X: pd.DataFrame
-    y: Floats
-    rows: pd.DataFrame
-    schema: FeatureSchema
-    profiles: pd.DataFrame
-    simulated: bool = False
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    flagged: frozenset[tuple[str, str]] = frozenset()
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def take(self, which: npt.NDArray[Any]) -> TrainingFrame:
-        """Return some rows, by number or by mask."""
-        return replace(
-            self,
-            X=self.X.iloc[which].reset_index(drop=True),
-            y=self.y[which],
-            rows=self.rows.iloc[which].reset_index(drop=True),
-        )
-
-    @property
-    def runs(self) -> int:
-        """Number of runs behind the rows."""
-        return int(self.rows["run_id"].nunique())
-
-    @property
-    def workloads(self) -> list[str]:
-        """Names of the workloads that occur, as target or as co-runner."""
-        beside = {name for others in self.rows["others"] for name in others}
-        return sorted(beside | set(self.rows["workload"]))
-
-    def data_hash(self) -> str:
-        """Return a hash of targets and features: two frames with the same hash train the same model."""
-        digest = hashlib.sha256()
-        keys = self.rows[["gpu", "mechanism", "workload", "k", "pair"]].astype(str)
-        digest.update(pd.util.hash_pandas_object(keys, index=False).to_numpy().tobytes())
-        digest.update(np.ascontiguousarray(self.y).tobytes())
-        digest.update(np.ascontiguousarray(self.X[self.schema.names].to_numpy(dtype=np.float64)).tobytes())
-        return digest.hexdigest()
+__all__ = ["TrainingFrame", "build", "flagged_workloads", "for_jobs", "rows_for_sets"]
 
 
 def build(
@@ -136,6 +60,8 @@ def build(
     members = coruns.members(database, chosen)
     left_out: dict[str, int] = {}
     members = _drop(members, members["run_outcome"] != "ran", "run did not finish", left_out)
+    if members["simulated"].nunique() > 1:  # never trained on together; what was measured counts
+        members = _drop(members, members["simulated"].astype(bool), "simulated", left_out)
     flagged = frozenset() if include_flagged else flagged_workloads(database, dataset)
     if flagged:
         bad = pd.Series(list(zip(members["gpu"], members["workload"], strict=True)), index=members.index).isin(flagged)
@@ -145,7 +71,7 @@ def build(
             f"data set {dataset} has no co-run to learn from{_chosen(chosen)}", "Import measured co-runs first."
         )
     table = solo_profiles.collect(database, dataset)
-    frame = _frame(dataset, members, table)
+    frame = assemble(dataset, members, table)
     flags = members["flags"].map(lambda found: bool(set(NO_TARGET_FLAGS) & set(found if found is not None else ())))
     target = members["slowdown"].to_numpy(dtype=np.float64)
     good = np.isfinite(target) & (target > 0) & (include_flagged | ~flags.to_numpy(dtype=bool))
@@ -235,7 +161,7 @@ def rows_for_sets(
             for run, jobs in enumerate(sets) for slot, job in enumerate(jobs)
         ]
     )  # fmt: skip
-    return _frame("", members, table, columns).X
+    return assemble("", members, table, columns).X
 
 
 def flagged_workloads(database: Database, dataset: str) -> frozenset[tuple[str, str]]:
@@ -252,101 +178,3 @@ def _drop(members: pd.DataFrame, bad: pd.Series, reason: str, left_out: dict[str
     if bad.any():
         left_out[reason] = int(bad.sum())
     return members[~bad.to_numpy(dtype=bool)]
-
-
-def _frame(
-    dataset: str, members: pd.DataFrame, table: pd.DataFrame, columns: Sequence[str] | None = None
-) -> TrainingFrame:
-    """Number the profiles and runs, compute the columns, and keep who is who beside them."""
-    members = members.sort_values(["run_id", "slot"], kind="stable").reset_index(drop=True)
-    keys = pd.MultiIndex.from_frame(members[["gpu", "workload"]].astype(str), names=["gpu", "workload"])
-    table = table.reindex(table.index.union(keys.unique()))
-    rows = _rows(members, keys, table)
-    X = terms.compute(rows, columns)
-    names = table.index.get_level_values("workload").to_numpy(dtype=object)
-    family = _families(table)
-    others = [tuple(sorted(names[i] for i in line if i >= 0)) for line in rows.others]
-    identity = pd.DataFrame(
-        {
-            "workload": members["workload"].astype(object).to_numpy(),
-            "others": pd.Series(others, dtype=object),
-            "family": family[rows.own],
-            "gpu": members["gpu"].astype(object).to_numpy(),
-            "mechanism": members["mechanism"].astype(object).to_numpy(),
-        }
-    )
-    about = pd.DataFrame(
-        {
-            "run_id": members["run_id"].to_numpy(),
-            "slot": members["slot"].to_numpy(),
-            **{name: identity[name] for name in IDENTITY},
-            "families": pd.Series(
-                [
-                    frozenset({family[own], *(family[i] for i in line if i >= 0)})
-                    for own, line in zip(rows.own, rows.others, strict=True)
-                ],
-                dtype=object,
-            ),
-            "k": rows.count.astype(int),
-            "pair": [" + ".join(sorted((own, *line))) for own, line in zip(identity["workload"], others, strict=True)],
-            "slowdown": members["slowdown"].to_numpy(dtype=np.float64),
-        }
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        y = np.log(about["slowdown"].to_numpy(dtype=np.float64))
-    return TrainingFrame(dataset, pd.concat([identity, X], axis=1), y, about, terms.schema(), table)
-
-
-def _families(table: pd.DataFrame) -> np.ndarray:
-    """Return each profile's family; a workload that names none is a family of its own."""
-    names = pd.Series(table.index.get_level_values("workload"), dtype=object)
-    if "family" not in table:
-        return names.to_numpy(dtype=object)
-    by_name = table["family"].groupby(level="workload").first()
-    return names.map(by_name).where(lambda found: found.notna(), names).to_numpy(dtype=object)
-
-
-def _rows(members: pd.DataFrame, keys: pd.MultiIndex, table: pd.DataFrame) -> terms.Rows:
-    own = table.index.get_indexer(keys).astype(np.int64)
-    run = pd.factorize(members["run_id"])[0]
-    slot = members.groupby("run_id", sort=False).cumcount().to_numpy()
-    size = int(slot.max()) + 1 if len(slot) else 1
-    grid = np.full((int(run.max()) + 1 if len(run) else 0, size), -1, dtype=np.int64)
-    grid[run, slot] = own
-    caps = np.full(grid.shape, np.nan)
-    percentage = members["thread_percentage"].to_numpy(dtype=np.float64)
-    caps[run, slot] = percentage
-    others = grid[run]
-    others[np.arange(len(others)), slot] = -1
-    others = np.sort(others, axis=1)[:, ::-1][:, : max(size - 1, 1)]
-    total = np.where(np.isnan(caps), 0.0, caps)[run].sum(axis=1) - np.nan_to_num(percentage)
-    any_cap = ~np.isnan(caps).all(axis=1)[run]
-    gpus = table.index.get_level_values("gpu").to_numpy(dtype=object)
-    return terms.Rows(
-        values={name: table[name].to_numpy(dtype=np.float64) for name in _QUANTITY_NAMES},
-        own=own,
-        others=others,
-        mechanism=members["mechanism"].astype(object).to_numpy(),
-        own_percentage=percentage,
-        others_percentage=np.where(any_cap, total, np.nan),
-        gpu=gpu_descriptors(gpus)[own],
-    )
-
-
-def gpu_descriptors(gpus: np.ndarray) -> Floats:
-    """Return the descriptors of GPUs by name, shape (gpus, descriptors); NaN for a GPU that the reference lacks."""
-    known = reference.load()
-    with np.errstate(divide="ignore"):
-        described = pd.DataFrame(
-            {
-                "gpu_sms": np.log(known["sm_count"]),
-                "gpu_memory": np.log(known["memory_mib"]),
-                "gpu_bandwidth": np.log(known["memory_gbps"]),
-                # Two floating-point operations a lane and cycle.
-                "gpu_fp32": np.log(known["sm_count"] * known["fp32_lanes_per_sm"] * known["boost_clock_mhz"] * 2e-3),
-                "gpu_l2": np.log(known["l2_mib"]),
-                "gpu_generation": pd.to_numeric(known["cc"], errors="coerce"),
-            }
-        )
-    out: Floats = described[[name for name, _, _ in terms.GPU_DESCRIPTORS]].reindex(gpus).to_numpy(dtype=np.float64)
-    return out

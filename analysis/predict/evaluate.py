@@ -1,0 +1,236 @@
+"""The one engine of comparisons: every predictor, every fold, everything fitted inside the fold."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import NotEnoughDataError, UsageError
+from analysis.predict import execution, features, protocols
+from analysis.predict.base import needs
+from analysis.predict.comparison import Collected, Evaluation, bootstrap_of, comparison_row, fold_predictions
+from analysis.predict.execution import Progress
+from analysis.predict.folding import FoldTask, run_fold
+from analysis.predict.frame import TrainingFrame
+from analysis.predict.protocols import Fold
+from analysis.predict.registry import PREDICTORS, PredictorSpec, get
+from analysis.reference import gpus as reference
+from analysis.store.database import Database
+from analysis.store.queries import coruns
+from analysis.store.queries import predictions as store
+from analysis.store.queries.sources import require_dataset
+
+#: Fewer measured runs than this carry no score.
+LEAST_RUNS = 30
+
+
+def evaluate(
+    database: Database,
+    dataset: str,
+    protocol: str,
+    predictors: Sequence[str] | None = None,
+    gpu: str | None = None,
+    train_gpus: Sequence[str] | None = None,
+    runs: int | None = None,
+    include_flagged: bool = False,
+    progress: Progress | None = None,
+    *,
+    mechanism: str | None = None,
+    n_jobs: int = 1,
+    backend: Callable[[], AbstractContextManager[Any]] | None = None,
+    save: bool = True,
+) -> Evaluation:
+    """Compare predictors on a data set's measured co-runs.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        The data set.
+    protocol : str
+        A name of `protocols.PROTOCOLS`.
+    predictors : sequence of str, optional
+        Names of `registry.PREDICTORS` or ``package.module:Class``; all by default. The reference predictors
+        ``no-interference`` and ``train-median`` are always there.
+    gpu : str, optional
+        GPU to evaluate on, any way of writing it; for ``unseen-gpu`` the GPU to test on.
+    train_gpus : sequence of str, optional
+        For ``unseen-gpu``.
+    runs : int, optional
+        For ``few-shot``: measured runs of the new family; 10 by default.
+    include_flagged : bool
+        Keep workloads that the data checks doubt.
+    progress : callable, optional
+        Called at least twice a second with the fraction done and a message; may raise to cancel.
+    mechanism : str, optional
+        Restrict to one mechanism.
+    n_jobs : int
+        Folds at a time.
+    backend : callable, optional
+        A joblib backend context, to run the folds on a cluster.
+    save : bool
+        Store the comparison with its out-of-fold predictions.
+
+    Returns
+    -------
+    Evaluation
+        Rows in the order of the registry.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such data set.
+    NotEnoughDataError
+        If the rows can't be divided by the protocol.
+    UsageError
+        If a name is unknown.
+    """
+    started = time.perf_counter()
+    specs = _specs(predictors)
+    shots = 10 if runs is None else runs
+    frame, test_gpu, from_gpus = _frame(database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged)
+    chosen = protocols.prepare(frame, protocol)
+    folds = protocols.folds(chosen, protocol, gpu=test_gpu, train_gpus=from_gpus, runs=shots)
+    tested = np.unique(np.concatenate([fold.test for fold in folds]))
+    about = chosen.take(tested)
+    request = {
+        "dataset": dataset, "protocol": protocol, "predictors": [spec.name for spec in specs], "gpu": gpu,
+        "train_gpus": list(train_gpus) if train_gpus else None, "runs": runs, "include_flagged": include_flagged,
+        "mechanism": mechanism,
+    }  # fmt: skip
+    enough = about.runs >= LEAST_RUNS
+    status = {
+        spec.name: _status(spec, protocol, chosen) if enough
+        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs})"
+        for spec in specs
+    }  # fmt: skip
+    running = [spec for spec in specs if status[spec.name] == "ok"]
+    collected = _run(running, chosen, folds, protocol, shots, progress, n_jobs, backend)
+    bootstrap = bootstrap_of(about, chosen, folds)
+    rows = [
+        comparison_row(spec, protocol, status[spec.name], collected.get(spec.name), len(folds), bootstrap)
+        for spec in specs
+    ]
+    median = next((row["mape"] for row in rows if row["predictor"] == "train-median"), None)
+    for row in rows:
+        if row["mape"] is not None and median:
+            row["skill"] = 1.0 - row["mape"] / median
+    parts = [part for name in collected for _, part in sorted(collected[name].parts.items())]
+    predictions = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(store.PREDICTION_COLUMNS))
+    left_out = dict(frame.left_out)
+    if len(about) < len(frame) and protocol != "unseen-gpu":
+        left_out["not tested by this protocol"] = len(frame) - len(about)
+    result = Evaluation(
+        evaluation_id=uuid.uuid4().hex[:12],
+        dataset=dataset,
+        protocol=protocol,
+        sentence=protocols.PROTOCOLS[protocol],
+        rows=rows,
+        predictions=predictions,
+        n=len(about),
+        runs=about.runs,
+        workloads=len(about.workloads),
+        gpus=sorted(set(about.rows["gpu"].astype(str))),
+        mechanisms=sorted(set(about.rows["mechanism"].astype(str))),
+        left_out=left_out,
+        flagged=sorted({workload for _, workload in frame.flagged}),
+        simulated=frame.simulated,
+        leaky=protocol in protocols.LEAKY,
+        request=request,
+        seconds=time.perf_counter() - started,
+    )
+    if save:
+        store.save_evaluation(
+            database, result.evaluation_id, dataset, protocol, request, result.summary(), result.predictions
+        )
+    return result
+
+
+def _specs(predictors: Sequence[str] | None) -> list[PredictorSpec]:
+    if not predictors:
+        return list(PREDICTORS.values())
+    asked = [get(name) for name in dict.fromkeys(predictors)]
+    names = {spec.name for spec in asked}
+    always = [PREDICTORS[name] for name in ("no-interference", "train-median") if name not in names]
+    return [*always, *asked]
+
+
+def _frame(
+    database: Database,
+    dataset: str,
+    protocol: str,
+    gpu: str | None,
+    train_gpus: Sequence[str] | None,
+    mechanism: str | None,
+    include_flagged: bool,
+) -> tuple[TrainingFrame, str | None, list[str] | None]:
+    """Build the frame; under ``unseen-gpu`` the GPU that was asked for is the test, not a filter."""
+    if protocol not in protocols.PROTOCOLS:
+        raise UsageError(f"there is no protocol {protocol!r}", f"Choose one of {', '.join(protocols.PROTOCOLS)}.")
+    require_dataset(database, dataset)
+    available = sorted(set(coruns.gpus_and_mechanisms(database, dataset)["gpu"].astype(str)))
+    mechanisms = [mechanism] if mechanism else None
+    if protocol != "unseen-gpu":
+        gpus = resolve_gpus(gpu, available, dataset)
+        return features.build(database, dataset, gpus, mechanisms, include_flagged=include_flagged), None, None
+    test = resolve_gpus(gpu, available, dataset)[0] if gpu else None
+    train = [name for word in train_gpus or () for name in resolve_gpus(word, available, dataset)] or None
+    wanted = None if train is None or test is None else [*train, test]
+    return features.build(database, dataset, wanted, mechanisms, include_flagged=include_flagged), test, train
+
+
+def resolve_gpus(wanted: str | None, available: Sequence[str], dataset: str) -> list[str]:
+    """Return the GPUs of a data set's co-runs that a user's word means.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the data set has no co-run on it.
+    """
+    found = reference.resolve(wanted, available)
+    if not found:
+        there = ", ".join(available) if available else "no GPU at all"
+        raise NotEnoughDataError(
+            f"data set {dataset} has no co-run on {wanted}", f"Choose one of those it was measured on: {there}."
+        )
+    return found
+
+
+def _status(spec: PredictorSpec, protocol: str, frame: TrainingFrame) -> str:
+    if spec.protocols and protocol not in spec.protocols:
+        return f"needs: protocol {' or '.join(spec.protocols)}"
+    return needs(spec.make(), frame.X) or "ok"
+
+
+def _run(
+    specs: Sequence[PredictorSpec],
+    frame: TrainingFrame,
+    folds: Sequence[Fold],
+    protocol: str,
+    runs: int,
+    progress: Progress | None,
+    n_jobs: int,
+    backend: Callable[[], AbstractContextManager[Any]] | None,
+) -> dict[str, Collected]:
+    tasks = [
+        FoldTask(spec.name, spec.make(), frame, fold, protocol, spec.calibrate, runs)
+        for spec in specs
+        for fold in folds
+    ]
+    collected = {spec.name: Collected() for spec in specs}
+    for number, result in execution.run(run_fold, tasks, progress, n_jobs=n_jobs, backend=backend):
+        task = tasks[number]
+        into = collected[task.predictor]
+        into.parts[number] = fold_predictions(task, result)
+        into.fit_seconds += result.fit_seconds
+        into.predict_seconds += result.predict_seconds
+        if result.calibration is not None:
+            into.calibrations.append(result.calibration)
+    return collected
