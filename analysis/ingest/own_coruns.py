@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
-from analysis.ingest import mechanisms
 from analysis.ingest.format import Hints, Opened
-from analysis.ingest.names import WorkloadParts, compose, parse_workload, phase
 from analysis.ingest.own_columns import CORUN_COLUMNS, is_corun
+from analysis.ingest.own_naming import MEASURES, name_rows, solo_rows, workloads
 from analysis.ingest.own_reading import header, read_own
-from analysis.ingest.own_rules import TOLERANCE, blank_zeros, check_rows, check_runs, fill_outcome
+from analysis.ingest.own_rules import blank_zeros, check_rows, check_runs, fill_outcome
 from analysis.ingest.own_schema import check, typed
-from analysis.ingest.published import RAN, run_outcome, workload_frame
-from analysis.reference import gpus
+from analysis.ingest.published import RAN, run_outcome
 from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 #: Rule that sets rows aside: who ran beside them is not known, as a member of their run was rejected.
 PARTNER_REJECTED = "partner_rejected"
 
-_MEASURES = ("throughput", "time")
 _RUN = ["run_id", "gpu", "mechanism"]
 
 
@@ -47,7 +41,7 @@ class OwnCoruns:
         sheet, decimals, written = read_own(opened, CORUN_COLUMNS)
         frame = blank_zeros(fill_outcome(typed(sheet, CORUN_COLUMNS, decimals)))
         check(sheet, frame, CORUN_COLUMNS)
-        frame = _named(frame, hints)
+        frame = name_rows(frame, hints)
         frame, filled = _with_solos(frame, hints)
         frame["S"] = check_rows(sheet, frame)
         frame["slot"], lost = check_runs(sheet, frame)
@@ -61,7 +55,7 @@ class OwnCoruns:
                 Where(opened.name, int(first["line"]), first["column"]),
             )
         run, member = _runs(kept)
-        solo, warnings = _solos(good)
+        solo, warnings = solo_rows(good)
         unknown = sorted(set(kept.loc[kept["S"].isna() & (kept["outcome"] == RAN), "workload"]))
         if unknown:
             named = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
@@ -78,7 +72,7 @@ class OwnCoruns:
             rows_read=sheet.rows_read,
             rejected=sheet.rejected(),
             set_aside={PARTNER_REJECTED: len(lost)} if len(lost) else {},
-            frames={"workload": _workloads(good), "run": run, "member": member, "solo": solo},
+            frames={"workload": workloads(good), "run": run, "member": member, "solo": solo},
             report={
                 "encoding": opened.encoding,
                 "separator": sheet.delimiter,
@@ -92,50 +86,11 @@ class OwnCoruns:
         )
 
 
-def _named(frame: pd.DataFrame, hints: Hints) -> pd.DataFrame:
-    """Fill in what a row may leave out: the GPU from the hints, the workload's name from its parts."""
-    gpu = {name: gpus.canonical(name) for name in set(frame["gpu"])}
-    made = frame["workload"] == ""
-    names = [compose(parts) if parts.model else "" for parts in map(_parts, frame[made].to_dict("records"))]
-    workload = frame["workload"].copy()
-    workload[made] = names
-    return frame.assign(
-        gpu=frame["gpu"].map(gpu).mask(frame["gpu"] == "", hints.gpu or ""),
-        mechanism=frame["mechanism"].map(mechanisms.canonical),
-        workload=workload,
-    )
-
-
-def _parts(row: Mapping[Any, Any]) -> WorkloadParts:
-    text = {name: str(row[name]).strip() or None for name in ("model", "family", "dataset", "precision", "phase")}
-    batch = float(row["batch_size"])
-    return WorkloadParts(
-        model=text["model"],
-        family=text["family"] or text["model"],
-        training_data=text["dataset"],
-        batch_size=int(batch) if batch == batch else None,
-        precision=text["precision"],
-        phase=phase(text["phase"]),
-    )
-
-
-def _workloads(good: pd.DataFrame) -> pd.DataFrame:
-    """What the columns say goes before what the name says."""
-    found: dict[str, WorkloadParts] = {}
-    for row in good.drop_duplicates("workload").to_dict("records"):
-        name = str(row["workload"])
-        parts, read = _parts(row), parse_workload(name)
-        found[name] = WorkloadParts(
-            **{**vars(read), **({"family": parts.family} if parts.family else {}), **parts.known()}
-        )
-    return workload_frame(found, found)
-
-
 def _with_solos(frame: pd.DataFrame, hints: Hints) -> tuple[pd.DataFrame, int]:
     """Fill in solo values that stand in another row of the file, or in the data set, for the same workload and GPU."""
     filled = 0
     loaded = hints.solos() if hints.solos is not None else None
-    for measure in _MEASURES:
+    for measure in MEASURES:
         column = f"solo_{measure}"
         needed = frame[f"corun_{measure}"].notna() & frame[column].isna() & frame["slowdown"].isna()
         if not needed.any():
@@ -173,32 +128,3 @@ def _runs(kept: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         member[name] = member[name].mask(member[name] == "", None)
     columns = [name for name in FRAME_COLUMNS["member"] if name in member.columns]
     return run.reset_index(drop=True), member[columns].reset_index(drop=True)
-
-
-def _solos(good: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """One solo value for each workload and GPU: the measure and unit that most rows use, as the median."""
-    rows = []
-    warnings = []
-    for (workload, gpu), part in good.groupby(["workload", "gpu"], sort=True):
-        measure = next((name for name in _MEASURES if part[f"solo_{name}"].notna().any()), None)
-        unit, value = None, None
-        if measure is not None:
-            stated = part.dropna(subset=[f"solo_{measure}"])
-            unit = stated["unit"].mode().iloc[0] or None
-            values = stated.loc[stated["unit"] == (unit or ""), f"solo_{measure}"]
-            value = float(values.median())
-            if values.max() > values.min() * (1 + TOLERANCE):
-                warnings.append(
-                    f"{workload} on {gpu} has solo values from {values.min():.4g} to {values.max():.4g}: two campaigns?"
-                )
-        elif part["S"].notna().any():
-            # Only slowdowns are known: alone the job does its work once in the time that it takes alone.
-            measure, unit, value = "normalised", "normalised", 1.0
-        peak = part.dropna(subset=["peak_memory_mib"])
-        if measure is None and peak.empty:
-            continue
-        top = peak.nlargest(1, "peak_memory_mib")
-        memory, kind = next(iter(zip(top["peak_memory_mib"], top["memory_kind"], strict=True)), (None, None))
-        rows.append((workload, gpu, measure or "normalised", unit, value, memory, kind or None))
-    columns = ["workload", "gpu", "measure", "unit", "value", "peak_memory_mib", "memory_kind"]
-    return pd.DataFrame(rows, columns=columns).astype({"value": float, "peak_memory_mib": float}), warnings

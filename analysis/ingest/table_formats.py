@@ -1,0 +1,19 @@
+"""The formats of co-run and profile tables: published data sets first, the own tables, which ask for less, last."""
+
+from __future__ import annotations
+
+from analysis.ingest.format import Format
+from analysis.ingest.gavel import GavelOracle, GavelSimulation
+from analysis.ingest.kace_kernel_lengths import KaceKernelLengths
+from analysis.ingest.kace_pairs import KacePairs
+from analysis.ingest.own_coruns import OwnCoruns
+from analysis.ingest.own_profiles import OwnProfiles
+
+TABLE_FORMATS: tuple[Format, ...] = (
+    KacePairs(),
+    KaceKernelLengths(),
+    GavelOracle(),
+    GavelSimulation(),
+    OwnCoruns(),
+    OwnProfiles(),
+)
