@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pandas as pd
 
+from analysis.ingest.textstats import TextStats
 from analysis.store.parsed import Parsed
 
 
@@ -23,15 +24,22 @@ class Opened:
     path : Path
         The spooled bytes, plain (not packed).
     sha256 : str
-        Hash of the bytes as given (packed, if they were).
+        Hash of the plain bytes, so that a file and its packed copy are the same.
     size : int
         Bytes as given.
     encoding : str
-        ``utf-8``, ``utf-8-sig``, ``utf-16`` or ``cp1252``.
+        ``utf-8``, ``utf-8-sig``, ``utf-16``, ``utf-16-le``, ``utf-16-be`` or ``cp1252``; ``binary`` for bytes that are
+        no text, and ``unknown`` for text in an encoding that can't be told.
     head : str
         The first 256 KiB, decoded, ANSI colours taken out.
     magic : bytes
         The first 16 bytes.
+    text : Path, optional
+        A text as UTF-8, without colours and lone carriage returns; `path` itself where that is clean.
+    stats : TextStats, optional
+        What the pass over the bytes of `text` counted.
+    oddities : tuple of str
+        What is unusual about the bytes, for the report.
     """
 
     name: str
@@ -41,6 +49,9 @@ class Opened:
     encoding: str
     head: str
     magic: bytes
+    text: Path | None = None
+    stats: TextStats | None = None
+    oddities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,163 @@
+"""A table as text columns that know their lines: what the readers hand to the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from analysis.store.parsed import REJECTED_COLUMNS, no_rejects
+
+Ints = npt.NDArray[np.int64]
+
+#: How much of a wrong row is kept to show.
+SHOWN = 500
+
+
+@dataclass(frozen=True)
+class Header:
+    """Where a table begins, and its columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Column names as written.
+    line : int
+        Line of the header, counted from 1.
+    start : int
+        Offset in bytes of the first line after it.
+    delimiter : str
+        What separates cells.
+    quoted : bool
+        Whether the header's cells stand in quotes, as ncu writes all of its cells.
+    before : tuple of str
+        The first lines before the header.
+    """
+
+    names: tuple[str, ...]
+    line: int
+    start: int
+    delimiter: str
+    quoted: bool
+    before: tuple[str, ...] = ()
+
+
+@dataclass
+class Rejects:
+    """Rows that could not be understood; several faults of one row are one row."""
+
+    faults: list[tuple[int, str | None, str, str]] = field(default_factory=list)
+
+    def add(self, line: int, column: str | None, reason: str, text: str) -> None:
+        """Note a fault: line in the file, column, what is wrong, and the text that is."""
+        self.faults.append((int(line), column, reason, text[:SHOWN]))
+
+    def frame(self) -> pd.DataFrame:
+        """Return line, column, reason and text in the order of lines."""
+        if not self.faults:
+            return no_rejects()
+        frame = pd.DataFrame(self.faults, columns=list(REJECTED_COLUMNS))
+        return frame.sort_values("line", kind="stable", ignore_index=True)
+
+
+@dataclass
+class Cells:
+    """The rows of a table as text.
+
+    Attributes
+    ----------
+    header : Header
+        The (first) header.
+    columns : dict of str to pa.ChunkedArray
+        Text by column name, a dictionary or plain; empty cells are ``""``.
+    lines : ndarray of int64
+        Line of each row in the file.
+    part : ndarray of int64
+        Number of the table that the row stands in: 0, and one more after every repeated header.
+    rows_read : int
+        Rows of the table, those rejected while reading included.
+    rejects : Rejects
+        What was wrong so far.
+    other : list of tuple
+        Line and text of the first lines that are no part of the table.
+    other_count : int
+        How many such lines there are, those before the header included.
+    vectorised : bool
+        Whether the fast reader read it.
+    cut_off : bool
+        Whether the last line is incomplete and has no line end.
+    """
+
+    header: Header
+    columns: dict[str, pa.ChunkedArray]
+    lines: Ints
+    part: Ints
+    rows_read: int
+    rejects: Rejects
+    other: list[tuple[int, str]] = field(default_factory=list)
+    other_count: int = 0
+    vectorised: bool = False
+    cut_off: bool = False
+
+    def __post_init__(self) -> None:
+        self._codes: dict[str, tuple[Ints, list[str]]] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of rows that are in the columns."""
+        return len(self.lines)
+
+    @cached_property
+    def has(self) -> frozenset[str]:
+        """Names of the columns."""
+        return frozenset(self.columns)
+
+    def texts(self, name: str) -> pa.Array:
+        """Return a column as plain text."""
+        column = self.columns[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def codes(self, name: str) -> tuple[Ints, list[str]]:
+        """Return a column as numbers into its distinct values, and these; a missing column is all ``""``."""
+        if name not in self.columns:
+            return np.zeros(self.count, dtype=np.int64), [""]
+        if name not in self._codes:
+            column = self.columns[name]
+            if not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            if column.num_chunks > 1:
+                column = column.unify_dictionaries()
+            joined = column.combine_chunks()
+            if isinstance(joined, pa.ChunkedArray):  # no chunk at all
+                joined = pa.array([], pa.string()).dictionary_encode()
+            indices = joined.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            self._codes[name] = (indices, joined.dictionary.to_pylist())
+        return self._codes[name]
+
+    def at(self, name: str, rows: Sequence[int] | Ints) -> list[str]:
+        """Return the texts of some rows of a column."""
+        codes, values = self.codes(name)
+        return [values[code] for code in codes[rows]]
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Cells:
+        """Return the rows where the mask is true."""
+        chosen = pa.array(mask)
+        return Cells(
+            self.header,
+            {name: column.filter(chosen) for name, column in self.columns.items()},
+            self.lines[mask],
+            self.part[mask],
+            self.rows_read,
+            self.rejects,
+            self.other,
+            self.other_count,
+            self.vectorised,
+            self.cut_off,
+        )

@@ -1,0 +1,115 @@
+"""The fast reader: a whole table at once, every option fixed, and believed only if an independent count agrees."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from analysis.ingest.cells import Cells, Header, Rejects
+from analysis.ingest.csvheader import table_end
+from analysis.ingest.format import Opened
+
+_BLOCK = 4 << 20
+
+
+class _Window(io.RawIOBase):
+    """Part of a file, from one offset to another, for a reader that reads to the end."""
+
+    def __init__(self, path: Path, start: int, stop: int) -> None:
+        self._file = path.open("rb")
+        self._file.seek(start)
+        self._left = stop - start
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left if size < 0 else min(size, self._left)
+        data = self._file.read(wanted)
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells | None:
+    """Read a regular table.
+
+    Parameters
+    ----------
+    opened : Opened
+        The file; its counts are those of the pass before.
+    header : Header
+        Where the table begins.
+    plain : collection of str
+        Columns with mostly distinct values; the others are read as dictionaries.
+
+    Returns
+    -------
+    Cells or None
+        None where the table is not regular (another number of cells in some row, a line end inside a cell, a blank
+        line, bytes that are no text) or the rows read differ from the lines counted: then the exact reader must.
+    """
+    stats, text = opened.stats, opened.text
+    if stats is None or text is None or len(set(header.names)) != len(header.names):
+        return None
+    stop, lines_after, suspicious = table_end(text, header)
+    if suspicious:
+        return None
+    # Line feeds before the rows, in the rows, and after them; the last line of a file may lack its own.
+    expected = stats.newlines - header.line - lines_after
+    if stop == stats.size and not stats.ends_with_newline:
+        expected += 1
+    if expected <= 0:
+        return None
+    dictionary = pa.dictionary(pa.int32(), pa.string())
+    kinds = {name: pa.string() if name in plain else dictionary for name in header.names}
+    try:
+        with _Window(text, header.start, stop) as window:
+            table = pa_csv.read_csv(
+                window,
+                read_options=pa_csv.ReadOptions(column_names=list(header.names), block_size=_BLOCK),
+                parse_options=pa_csv.ParseOptions(
+                    delimiter=header.delimiter,
+                    quote_char='"',
+                    double_quote=True,
+                    escape_char=False,
+                    newlines_in_values=False,
+                    ignore_empty_lines=True,
+                ),
+                convert_options=pa_csv.ConvertOptions(
+                    column_types=kinds, strings_can_be_null=False, quoted_strings_can_be_null=False
+                ),
+            )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != expected or _repeats_header(table, header):
+        return None
+    rows = np.arange(table.num_rows, dtype=np.int64)
+    return Cells(
+        header=header,
+        columns={name: table.column(name) for name in header.names},
+        lines=rows + header.line + 1,
+        part=np.zeros(table.num_rows, dtype=np.int64),
+        rows_read=table.num_rows,
+        rejects=Rejects(),
+        other=[(number, line) for number, line in enumerate(header.before, start=1)],
+        other_count=header.line - 1 + lines_after,
+        vectorised=True,
+    )
+
+
+def _repeats_header(table: pa.Table, header: Header) -> bool:
+    """Say whether the header stands among the rows again, as after appending one export to another."""
+    for name in header.names:
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            return any(name in chunk.dictionary.to_pylist() for chunk in column.chunks)
+    return False

@@ -1,0 +1,118 @@
+"""What to tell about an Nsight Compute profile: missing metrics, misspelt names, and the command that gets the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from analysis.ingest.cells import Ints
+from analysis.ingest.ncu_stalls import Bools, Floats
+from analysis.reference.stall_reasons import looks_like_stall, nearest, resolve
+
+#: Exports everything that StallScope reads, under internal names and in base units, apart from the program's output.
+COMMAND = (
+    "ncu --csv --page raw --print-units base --section WarpStateStats --section SchedulerStats --section SpeedOfLight "
+    "--section MemoryWorkloadAnalysis --section Occupancy --section LaunchStats --log-file profile.csv YOUR COMMAND"
+)
+
+#: Units of the GPU that metric names begin with; a name that begins otherwise has lost its first letters.
+_UNITS = frozenset(
+    {
+        "sm", "smsp", "dram", "lts", "ltc", "l1tex", "gpu", "gpc", "tpc", "fbpa", "fbp", "idc", "gcc", "launch", "sass",
+        "device", "derived", "profiler", "memory", "inst", "thread", "group", "breakdown", "pcie", "nvlrx", "nvltx",
+        "nvlink", "c2clink", "sys", "host", "fe", "gr", "mcc", "ctc", "crop", "zrop", "prop", "raster", "vpc", "pda",
+        "pes", "mpc", "ram", "regions", "numa", "pm", "smsps", "l2", "lrc", "nvdla", "tex", "pri", "cbu", "source",
+    }
+)  # fmt: skip
+
+
+def unavailable(metric: Ints, names: Sequence[str], missing: Bools) -> list[dict[str, object]]:
+    """List the metrics that came as n/a in every row, with the valid name that was most likely meant.
+
+    Returns
+    -------
+    list of dict
+        metric, rows, nearest (None where the name is no stall metric or is spelt right).
+    """
+    if not missing.any():
+        return []
+    rows = np.bincount(metric, minlength=len(names))
+    absent = np.bincount(metric[missing], minlength=len(names))
+    out: list[dict[str, object]] = []
+    for code in np.flatnonzero((absent > 0) & (absent == rows)):
+        name = names[int(code)]
+        better = None if resolve(name) else nearest(name)
+        out.append({"metric": name, "rows": int(absent[code]), "nearest": better})
+    return out
+
+
+def misspelt(names: Sequence[str]) -> dict[str, str]:
+    """Return names that look like stall metrics and are none, with the nearest valid one."""
+    found = {}
+    for name in names:
+        if looks_like_stall(name) and "issue_stalled" in name and resolve(name) is None:
+            better = nearest(name)
+            if better is not None and better != name:
+                found[name] = better
+    return found
+
+
+def corrupt(names: Sequence[str]) -> list[str]:
+    """Return internal names that lost their first letters, as buffer faults of old versions leave them."""
+    found = []
+    whole = {name.rsplit(".", 1)[0] for name in names if _prefix(name) in _UNITS}
+    for name in names:
+        prefix = _prefix(name)
+        if prefix in _UNITS or not re.fullmatch(r"[a-z0-9_]+(?:\.[a-z_0-9]+)+", name):
+            continue
+        rest = name.rsplit(".", 1)[0]
+        shortened = prefix is not None and any(unit.endswith(prefix) for unit in _UNITS)
+        if shortened or any(other.endswith(rest) for other in whole):
+            found.append(name)
+    return found
+
+
+def _prefix(name: str) -> str | None:
+    head = name.split(":")[-1]
+    return head.split("__", 1)[0] if "__" in head else None
+
+
+def accounted_warning(share: Floats, names: Sequence[str]) -> str | None:
+    """Say how much of the warp cycles the reasons leave open, and for which kernels most.
+
+    Parameters
+    ----------
+    share : ndarray of float64
+        Accounted share of each launch in percent, NaN where unknown.
+    names : sequence of str
+        Short name of each launch's kernel.
+    """
+    known = np.flatnonzero(~np.isnan(share))
+    low = known[share[known] < 95.0]
+    if not len(low):
+        return None
+    worst = low[np.argsort(share[low], kind="stable")]
+    text = (
+        f"In {len(low):,} of {len(known):,} launches the stall reasons account for less than 95 % of the warp cycles "
+        f"(median {np.median(share[known]):.3g} %); the rest is shown as unaccounted."
+    )
+    poor = [row for row in worst if share[row] < 60.0]
+    if poor:
+        shown = ", ".join(f"{names[row]} {share[row]:.3g} %" for row in poor[:3])
+        text += f" Lowest: {shown}."
+    return text
+
+
+def missing_for_stalls(stall_reasons: Sequence[str], top_from_rules: bool, durations: bool) -> list[str]:
+    """Say what a stall analysis of this profile lacks; empty when it lacks nothing."""
+    out = []
+    if not stall_reasons:
+        rest = " beside the top reason that the rules name" if top_from_rules else ""
+        out.append(f"There are no stall reasons in the file{rest}.")
+    elif len(stall_reasons) < 10:
+        out.append(f"Only {len(stall_reasons)} stall reasons have a value.")
+    if not durations:
+        out.append("There is no duration of the kernels, so all launches weigh the same.")
+    return out

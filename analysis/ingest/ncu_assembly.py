@@ -1,0 +1,239 @@
+"""From measured rows to frames: launches, metrics in base units, durations, stall marks; for all forms of ncu."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.ingest.cells import Ints
+from analysis.ingest.kernel_names import short_name
+from analysis.ingest.ncu_stalls import Bools, Floats, Marks, mark
+from analysis.ingest.numbers import Numbers
+from analysis.ingest.units import base
+
+#: Metrics that state how long a launch took, the one to prefer first; all in ns once in base units.
+DURATIONS = (
+    "gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max", "Duration",
+    "gpu__time_duration_measured_user.sum", "gpu__time_duration_measured_wallclock.sum",
+)  # fmt: skip
+_CYCLES = (
+    "gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "sm__cycles_elapsed.avg",
+    "smsp__cycles_elapsed.avg", "Elapsed Cycles",
+)  # fmt: skip
+_CLOCKS = (
+    "gpc__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second",
+    "SM Frequency",
+)  # fmt: skip
+
+#: `--print-metric-name label-name` prints both; the internal name is the one to keep.
+_BOTH = re.compile(r"^.*\((?P<name>[a-z]\w*__[\w.]+)\)$|^(?P<first>[a-z]\w*__[\w.]+) \(.*\)$")
+
+
+@dataclass
+class Measured:
+    """Rows of measurements, whatever form they came in.
+
+    Attributes
+    ----------
+    launch, line : ndarray of int64
+        Launch (a row of `launches`) and line in the file.
+    section, metric, unit : ndarray of int64
+        Numbers into the lists of names.
+    section_names, metric_names, unit_names : list of str
+        Distinct texts.
+    numbers : Numbers
+        Values as printed.
+    text : pa.Array
+        The cells' text.
+    launches : pd.DataFrame
+        process_id, launch_id, name, grid, block, cc, device, invocations, line.
+    """
+
+    launch: Ints
+    line: Ints
+    section: Ints
+    section_names: list[str]
+    metric: Ints
+    metric_names: list[str]
+    unit: Ints
+    unit_names: list[str]
+    numbers: Numbers
+    text: pa.Array
+    launches: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        self.metric_names = [_internal(name) for name in self.metric_names]
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What the rows became.
+
+    Attributes
+    ----------
+    kernel : pd.DataFrame
+        One row a launch, without workload and GPU.
+    metric : pa.Table
+        Rows of `kernel_metric`.
+    marks : Marks
+        Which rows count as stalls.
+    values : ndarray of float64
+        Values in base units, NaN where missing.
+    wrong : ndarray of bool
+        Rows that must be rejected: the metric is a number elsewhere and not here.
+    max_rate : ndarray of bool
+        Rows that the rule ``max_rate`` sets aside.
+    duration_from : str or None
+        Where the durations come from.
+    converted : dict of str to dict of str to int
+        Metrics that came in several units: rows by unit.
+    """
+
+    kernel: pd.DataFrame
+    metric: pa.Table
+    marks: Marks
+    values: Floats
+    wrong: Bools
+    max_rate: Bools
+    duration_from: str | None
+    converted: dict[str, dict[str, int]]
+
+
+def assemble(rows: Measured) -> Assembled:
+    """Turn measured rows into frames.
+
+    Parameters
+    ----------
+    rows : Measured
+        The rows.
+
+    Returns
+    -------
+    Assembled
+        Frames and what is worth telling.
+    """
+    units = [base(name) for name in rows.unit_names]
+    factor = np.array([unit.factor for unit in units])
+    values = rows.numbers.values * factor[rows.unit] if np.any(factor != 1.0) else rows.numbers.values
+    wrong = _wrong(rows)
+    max_rate = np.array([name.endswith(".max_rate") for name in rows.metric_names])[rows.metric]
+    marks = mark(rows.launch, rows.metric, rows.metric_names, values)
+    kernel = rows.launches.copy()
+    kernel.insert(0, "launch", np.arange(len(kernel)))
+    kernel["short_name"] = [short_name(name) for name in kernel["name"]]
+    kernel["duration_ns"], source = _durations(rows, values)
+    keep = ~wrong & ~max_rate
+    return Assembled(
+        kernel=kernel,
+        metric=_table(rows, units_of(rows.unit_names), marks, keep),
+        marks=marks,
+        values=values,
+        wrong=wrong,
+        max_rate=max_rate & ~wrong,
+        duration_from=source,
+        converted=_converted(rows),
+    )
+
+
+def units_of(names: Sequence[str]) -> list[str | None]:
+    """Return the base units of units as printed."""
+    return [base(name).name for name in names]
+
+
+def _internal(name: str) -> str:
+    found = _BOTH.match(name)
+    return (found["name"] or found["first"]) if found else name.strip()
+
+
+def _wrong(rows: Measured) -> Bools:
+    """Tell text metrics, such as a cache configuration, from numbers that were damaged."""
+    bad = rows.numbers.wrong
+    if not bad.any():
+        return bad
+    numeric = np.bincount(rows.metric[~np.isnan(rows.numbers.values)], minlength=len(rows.metric_names)) > 0
+    has_unit = np.array([bool(name.strip()) for name in rows.unit_names])[rows.unit]
+    wrong: Bools = bad & (numeric[rows.metric] | has_unit)
+    return wrong
+
+
+def _first(rows: Measured, values: Floats, names: Sequence[str], out: Floats) -> list[str]:
+    """Fill what is still missing for each launch from the named metrics, in their order; return those used."""
+    used = []
+    for name in names:
+        if name not in rows.metric_names or not np.isnan(out).any():
+            continue
+        at = np.flatnonzero((rows.metric == rows.metric_names.index(name)) & ~np.isnan(values))
+        at = at[np.isnan(out[rows.launch[at]])]
+        if len(at):
+            out[rows.launch[at]] = values[at]
+            used.append(name)
+    return used
+
+
+def _durations(rows: Measured, values: Floats) -> tuple[Floats, str | None]:
+    """Return the duration of each launch in ns, from the clock or from cycles and frequency."""
+    count = len(rows.launches)
+    in_time = np.array([base(name).name == "ns" for name in rows.unit_names])[rows.unit]
+    duration = np.full(count, np.nan)
+    used = _first(rows, np.where(in_time, values, np.nan), DURATIONS, duration)
+    if np.isnan(duration).any():
+        cycles, clock = np.full(count, np.nan), np.full(count, np.nan)
+        counted = _first(rows, values, _CYCLES, cycles)
+        clocked = _first(rows, values, _CLOCKS, clock)
+        fits = np.isnan(duration) & (clock > 0)
+        duration[fits] = cycles[fits] / clock[fits] * 1e9
+        if fits.any() and counted:
+            used.append(f"{counted[0]} / {clocked[0]}")
+    duration[~(duration > 0)] = np.nan
+    return duration, used[0] if used else None
+
+
+def _converted(rows: Measured) -> dict[str, dict[str, int]]:
+    """Find metrics whose unit changes from row to row, as automatic scaling does."""
+    key = rows.metric * len(rows.unit_names) + rows.unit
+    counts = np.bincount(key, minlength=len(rows.metric_names) * len(rows.unit_names))
+    table = counts.reshape(len(rows.metric_names), len(rows.unit_names))
+    several = np.flatnonzero((table > 0).sum(axis=1) > 1)
+    out: dict[str, dict[str, int]] = {}
+    for metric in several:
+        found = {rows.unit_names[unit]: int(table[metric, unit]) for unit in np.flatnonzero(table[metric])}
+        found.pop("", None)  # rows without a value have no unit
+        if len(found) > 1:
+            out[rows.metric_names[metric]] = found
+    return out
+
+
+def _dictionary(codes: Ints, names: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return codes and names as an array; the code -1 is null."""
+    indices = (
+        pa.array(codes.astype(np.int32), mask=codes < 0) if (codes < 0).any() else pa.array(codes.astype(np.int32))
+    )
+    return pa.DictionaryArray.from_arrays(indices, pa.array(list(names) or [None], pa.string()))
+
+
+def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -> pa.Table:
+    """Return the rows of `kernel_metric`."""
+    no_number = np.isnan(marks.values)
+    text = pc.if_else(pa.array(no_number), rows.text, pa.scalar(None, pa.string())) if no_number.any() else None
+    # A value taken from another suffix keeps what was printed.
+    count = len(rows.launch)
+    table = pa.table(
+        {
+            "launch": rows.launch,
+            "line": rows.line,
+            "section": _dictionary(rows.section, [name or None for name in rows.section_names]),
+            "metric": _dictionary(rows.metric, rows.metric_names),
+            "unit": _dictionary(rows.unit, units),
+            "value": pa.array(marks.values, from_pandas=True),
+            "text": text if text is not None else pa.nulls(count, pa.string()),
+            "family": _dictionary(marks.family, marks.families),
+            "reason": _dictionary(marks.reason, marks.reasons),
+        }
+    )
+    return table if keep.all() else table.filter(pa.array(keep))

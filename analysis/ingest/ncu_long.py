@@ -1,0 +1,205 @@
+"""Nsight Compute, long form: one row a launch and metric, in the header of any age, with or without rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest import ncu_columns as col
+from analysis.ingest.cells import Cells, Ints
+from analysis.ingest.csvheader import find_header
+from analysis.ingest.csvtext import read_table
+from analysis.ingest.format import Hints, Opened
+from analysis.ingest.ncu_assembly import Measured
+from analysis.ingest.ncu_profile import profile
+from analysis.ingest.ncu_rules import top_stall
+from analysis.ingest.ncu_stalls import Bools
+from analysis.ingest.numbers import Separators, convert, decide
+from analysis.store.parsed import Parsed
+
+
+class NcuLong:
+    """The long form, printed by ``--page details`` and by every run with ``--metrics``."""
+
+    name = "ncu-long"
+    title = "Nsight Compute, one row a launch and metric"
+
+    def sniff(self, opened: Opened) -> bool:
+        """Say whether a line of the text is a header of this form."""
+        return find_header(opened, col.METRIC, col.is_long) is not None
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read the file.
+
+        Raises
+        ------
+        InputRefusedError
+            If it is cut off, has no rows, or no row can be understood.
+        """
+        header = find_header(opened, col.METRIC, col.is_long)
+        if header is None:
+            raise InputRefusedError("there is no table of Nsight Compute in it", "Export it again.", Where(opened.name))
+        cells = read_table(
+            opened,
+            header,
+            plain=(col.VALUE,),
+            needed=lambda names: names.index(col.VALUE) + 1,
+            wanted=col.is_long,
+        )
+        cells = _identified(cells)
+        launch, first = launches_of(cells)
+        agreeing = _agree(cells, launch, first)
+        if not agreeing.all():
+            cells = cells.keep(agreeing)
+            launch, first = launches_of(cells)
+        codes, names = cells.codes(col.METRIC)
+        is_metric = np.array([bool(name.strip()) for name in names], dtype=bool)[codes]
+        rule_rows = _rule_rows(cells, is_metric)
+        if not is_metric.any() and not len(rule_rows):
+            raise InputRefusedError(
+                f"none of its {cells.rows_read:,} rows could be understood",
+                f"The first one: {_first_fault(cells)}. Export it again with `ncu --import REPORT.ncu-rep --csv`.",
+                Where(opened.name),
+            )
+        measured, separators = _measured(cells, launch, is_metric, launch_table(cells, first))
+        rules = _rules(cells, launch, rule_rows)
+        return profile(self.name, opened, hints, cells, measured, separators, era=col.era(header), rules=rules)
+
+
+def launches_of(cells: Cells) -> tuple[Ints, Ints]:
+    """Number the launches of a file by (table, process, ID), in the order in which they appear.
+
+    Returns
+    -------
+    tuple of ndarray
+        Launch of every row, and first row of every launch.
+    """
+    process, process_names = cells.codes(col.PROCESS)
+    number, numbers = cells.codes(col.ID)
+    key = (cells.part * len(process_names) + process) * max(len(numbers), 1) + number
+    launch, _ = pd.factorize(key)
+    count = int(launch.max()) + 1 if len(launch) else 0
+    first = np.full(count, -1, dtype=np.int64)
+    rows = np.arange(len(launch), dtype=np.int64)
+    first[launch[::-1]] = rows[::-1]
+    return launch.astype(np.int64), first
+
+
+def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
+    """Return one row a launch from the first row of each."""
+
+    def column(name: str) -> list[str | None]:
+        return [value or None for value in cells.at(name, first)]
+
+    return pd.DataFrame(
+        {
+            "process_id": column(col.PROCESS),
+            "launch_id": column(col.ID),
+            "name": cells.at(col.KERNEL, first),
+            "grid": column(col.GRID),
+            "block": column(col.BLOCK),
+            "cc": column(col.CC),
+            "device": column(col.DEVICE),
+            "invocations": 1,
+            "line": cells.lines[first],
+        }
+    )
+
+
+def _identified(cells: Cells) -> Cells:
+    """Reject rows that do not say which launch of which kernel they are of."""
+    good = np.ones(cells.count, dtype=bool)
+    for name, reason, valid in (
+        (col.ID, "the launch has no number", str.isdigit),
+        (col.PROCESS, "the process has no number", str.isdigit),
+        (col.KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
+    ):
+        if name not in cells.columns:
+            continue
+        codes, values = cells.codes(name)
+        fine = np.array([valid(value) for value in values], dtype=bool)
+        bad = ~fine[codes] & good
+        for row in np.flatnonzero(bad):
+            cells.rejects.add(cells.lines[row], name, reason, cells.at(name, [int(row)])[0])
+        good &= ~bad
+    return cells if good.all() else cells.keep(good)
+
+
+def _agree(cells: Cells, launch: Ints, first: Ints) -> Bools:
+    """Reject rows that name another kernel, grid or block than the first row of their launch."""
+    good = np.ones(cells.count, dtype=bool)
+    for name in (col.KERNEL, col.GRID, col.BLOCK):
+        if name not in cells.columns:
+            continue
+        codes, _ = cells.codes(name)
+        other = (codes != codes[first[launch]]) & good
+        for row in np.flatnonzero(other):
+            line = cells.lines[first[launch[row]]]
+            cells.rejects.add(
+                cells.lines[row], name, f"differs from line {line} of the same launch", cells.at(name, [int(row)])[0]
+            )
+        good &= ~other
+    return good
+
+
+def _rule_rows(cells: Cells, is_metric: Bools) -> Ints:
+    """Return the rows that are advice of a rule; what is neither rule nor metric is rejected."""
+    codes, names = cells.codes(col.RULE)
+    named = np.array([bool(name.strip()) for name in names], dtype=bool)[codes]
+    for row in np.flatnonzero(~is_metric & ~named):
+        cells.rejects.add(cells.lines[row], col.METRIC, "the row names neither a metric nor a rule", "")
+    return np.flatnonzero(~is_metric & named).astype(np.int64)
+
+
+def _rules(cells: Cells, launch: Ints, rows: Ints) -> pd.DataFrame | None:
+    """Return the rows of rules, with the stall reason that their text names."""
+    if not len(rows):
+        return None
+    names = cells.at(col.RULE, rows)
+    texts = cells.at(col.RULE_TEXT, rows)
+    tops = [top_stall(name, text) for name, text in zip(names, texts, strict=True)]
+    return pd.DataFrame(
+        {
+            "launch": launch[rows],
+            "line": cells.lines[rows],
+            "section": cells.at(col.SECTION, rows),
+            "rule": names,
+            "kind": cells.at(col.RULE_TYPE, rows),
+            "text": texts,
+            "top_reason": [reason for reason, _ in tops],
+            "top_share": [share for _, share in tops],
+        }
+    ).astype({"top_reason": object, "top_share": float})
+
+
+def _measured(cells: Cells, launch: Ints, is_metric: Bools, table: pd.DataFrame) -> tuple[Measured, Separators]:
+    """Return the rows of metrics, and how their numbers are written."""
+    section, sections = cells.codes(col.SECTION)
+    metric, metrics = cells.codes(col.METRIC)
+    unit, units = cells.codes(col.UNIT)
+    text = cells.texts(col.VALUE)
+    every = bool(is_metric.all())
+    pick = slice(None) if every else is_metric
+    if not every:
+        text = text.filter(pa.array(is_metric))
+    separators = decide([text])
+    measured = Measured(
+        launch=launch[pick],
+        line=cells.lines[pick],
+        section=section[pick],
+        section_names=sections,
+        metric=metric[pick],
+        metric_names=metrics,
+        unit=unit[pick],
+        unit_names=units,
+        numbers=convert(text, separators),
+        text=text,
+        launches=table,
+    )
+    return measured, separators
+
+
+def _first_fault(cells: Cells) -> str:
+    return cells.rejects.faults[0][2] if cells.rejects.faults else "names neither a metric nor a rule"

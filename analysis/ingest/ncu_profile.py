@@ -1,0 +1,212 @@
+"""Puts a profile of Nsight Compute together: frames, the account of every row, and the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest import guesses, ncu_advice
+from analysis.ingest.cells import Cells
+from analysis.ingest.format import Hints, Opened
+from analysis.ingest.ncu_assembly import Assembled, Measured, assemble
+from analysis.ingest.ncu_stalls import Floats, accounted
+from analysis.ingest.numbers import Separators
+from analysis.store.parsed import Frame, Parsed
+
+MAX_RATE = "max_rate"
+
+
+def profile(
+    name: str,
+    opened: Opened,
+    hints: Hints,
+    cells: Cells,
+    measured: Measured,
+    separators: Separators,
+    *,
+    era: str,
+    rules: pd.DataFrame | None = None,
+    extra_warnings: tuple[str, ...] = (),
+) -> Parsed:
+    """Assemble measured rows into a parsed file.
+
+    Parameters
+    ----------
+    name : str
+        Format.
+    opened, hints
+        The file and the user's word.
+    cells : Cells
+        The table; its rejects are completed here.
+    measured : Measured
+        The rows of metrics.
+    separators : Separators
+        How its numbers are written.
+    era : str
+        Version of the table.
+    rules : pd.DataFrame, optional
+        Rows of rules.
+    extra_warnings : tuple of str
+        What the reader of the form has to say.
+
+    Returns
+    -------
+    Parsed
+        Frames ``workload``, ``kernel``, ``kernel_metric`` and, with rules, ``kernel_rule``.
+
+    Raises
+    ------
+    InputRefusedError
+        If no row is left.
+    """
+    built = assemble(measured)
+    for row in np.flatnonzero(built.wrong):
+        metric = measured.metric_names[measured.metric[row]]
+        reason = f"{metric} is no number here; {separators.why}"
+        cells.rejects.add(measured.line[row], "Metric Value", reason, str(measured.text[row].as_py()))
+    if built.metric.num_rows == 0 and not built.max_rate.any() and rules is None:
+        first = cells.rejects.faults[0] if cells.rejects.faults else (None, None, "no value", "")
+        raise InputRefusedError(
+            f"none of its {cells.rows_read:,} rows could be understood: {first[2]}",
+            "Export the profile again with `ncu --import REPORT.ncu-rep --csv`.",
+            Where(opened.name, first[0]),
+        )
+    workload, assumed = guesses.workload_of(opened.name, hints)
+    said = [text for _, text in cells.other]
+    gpu = guesses.gpu_of(built.kernel["cc"].fillna(""), opened.name, hints, said)
+    kernel = built.kernel.assign(workload=workload, gpu=built.kernel["cc"].fillna("").map(gpu.by_cc))
+    share, total = accounted(
+        built.marks, measured.launch, measured.metric, measured.metric_names, built.values, len(kernel)
+    )
+    frames: dict[str, Frame] = {
+        "workload": guesses.workload_frame(workload),
+        "kernel": kernel,
+        "kernel_metric": built.metric,
+    }
+    if rules is not None:
+        frames["kernel_rule"] = rules
+    set_aside = {MAX_RATE: int(built.max_rate.sum())} if built.max_rate.any() else {}
+    warnings, report = _told(opened, cells, measured, built, separators, share, rules)
+    report |= {
+        "workload": workload,
+        "gpu_candidates": list(gpu.candidates),
+        "gpu_guessed": gpu.guessed,
+        "total": total,
+        "era": era,
+    }
+    return Parsed(
+        format=name,
+        era=era,
+        rows_read=cells.rows_read,
+        rejected=cells.rejects.frame(),
+        set_aside=set_aside,
+        frames=frames,
+        report=report,
+        warnings=(*assumed, *gpu.warnings, *extra_warnings, *warnings),
+    )
+
+
+def _told(
+    opened: Opened,
+    cells: Cells,
+    measured: Measured,
+    built: Assembled,
+    separators: Separators,
+    share: Floats,
+    rules: pd.DataFrame | None,
+) -> tuple[list[str], dict[str, Any]]:
+    """Say what the user should know: warnings, and the report's entries."""
+    reasons = built.marks.found()
+    absent = ncu_advice.unavailable(measured.metric, measured.metric_names, measured.numbers.missing)
+    wrong_names = ncu_advice.misspelt(measured.metric_names)
+    corrupt = ncu_advice.corrupt(measured.metric_names)
+    top = sorted(set(rules["top_reason"].dropna())) if rules is not None else []
+    lacking = ncu_advice.missing_for_stalls(reasons, bool(top), bool(built.kernel["duration_ns"].notna().any()))
+    family = built.marks.main_family()
+    known = share[~np.isnan(share)]
+    warnings = [f"{text[0].upper()}{text[1:]}." for text in opened.oddities]
+    if separators.guessed:
+        warnings.append(f"{separators.why[0].upper()}{separators.why[1:]}.")
+    warnings += _about_names(absent, wrong_names, corrupt)
+    poor = ncu_advice.accounted_warning(share, list(built.kernel["short_name"]))
+    warnings += [poor] if poor else []
+    if lacking:
+        warnings.append(f"{' '.join(lacking)} To get it, profile with `{ncu_advice.COMMAND}`.")
+    short = _short_last_launch(measured)
+    warnings += [short] if short else []
+    report: dict[str, Any] = {
+        "encoding": opened.encoding,
+        "separators": {
+            "decimal": separators.decimal,
+            "thousands": separators.thousands,
+            "why": separators.why,
+            "guessed": separators.guessed,
+        },
+        "lines_skipped": cells.other_count,
+        "lines_skipped_first": [f"{line}: {text[:200]}" for line, text in cells.other[:20]],
+        "header_line": cells.header.line,
+        "reader": "fast" if cells.vectorised else "exact",
+        "not_available": absent,
+        "misspelt": wrong_names,
+        "corrupt_names": corrupt,
+        "stall_reasons": reasons,
+        "stall_family": family.name if family else None,
+        "stall_families": built.marks.families,
+        "top_reasons_from_rules": top,
+        "accounted": _spread(known),
+        "duration_from": built.duration_from,
+        "units_converted": built.converted,
+        "labels_in_two_sections": _two_sections(measured),
+        "missing_for_stalls": lacking,
+        "command": ncu_advice.COMMAND if lacking else None,
+    }
+    return warnings, report
+
+
+def _about_names(absent: list[dict[str, object]], wrong: dict[str, str], corrupt: list[str]) -> list[str]:
+    out = []
+    for item in absent[:8]:
+        better = f"; the valid name is {item['nearest']}" if item["nearest"] else ""
+        out.append(f"{item['metric']} came as n/a in all {item['rows']} rows{better}.")
+    if len(absent) > 8:
+        out.append(f"{len(absent) - 8} more metrics came as n/a; the report lists them.")
+    listed = {str(item["metric"]) for item in absent}
+    for name, better in list(wrong.items())[:8]:
+        if name not in listed:
+            out.append(f"{name} is no stall metric and counts for no reason; the valid name is {better}.")
+    if corrupt:
+        shown = ", ".join(corrupt[:3])
+        out.append(f"{len(corrupt)} metric names have lost letters ({shown}); they are kept as they are.")
+    return out
+
+
+def _spread(share: Floats) -> dict[str, float] | None:
+    if not len(share):
+        return None
+    return {
+        "median": float(np.median(share)),
+        "lowest": float(share.min()),
+        "highest": float(share.max()),
+        "launches": len(share),
+        "launches_below_95": int((share < 95.0).sum()),
+    }
+
+
+def _two_sections(measured: Measured) -> list[str]:
+    """List metric names that stand in more than one section: they are told apart by both."""
+    pairs = np.unique(measured.metric * len(measured.section_names) + measured.section)
+    metrics, counts = np.unique(pairs // len(measured.section_names), return_counts=True)
+    return [measured.metric_names[code] for code in metrics[counts > 1]]
+
+
+def _short_last_launch(measured: Measured) -> str | None:
+    """Notice a file that may have been cut between two rows: all launches have as many metrics but the last."""
+    counts = np.bincount(measured.launch)
+    if len(counts) < 3 or len(set(counts[:-1])) != 1 or counts[-1] >= counts[0]:
+        return None
+    return (
+        f"The last launch has {counts[-1]} metrics where all others have {counts[0]}: the file may have been cut off."
+    )

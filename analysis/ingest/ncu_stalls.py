@@ -1,0 +1,169 @@
+"""Stall metrics among the rows of a profile: which row counts for which reason, so that nothing counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.ingest.cells import Ints
+from analysis.reference.stall_reasons import FAMILIES, StallFamily, StallMetric, resolve
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_ORDER = {family.name: place for place, family in enumerate(FAMILIES)}
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which rows count as stall reasons.
+
+    Attributes
+    ----------
+    family, reason : ndarray of int64
+        For every row a number into `families` and `reasons`, -1 for none. A row with a reason and no family repeats
+        what another row of its launch says (``.pct`` beside ``.ratio``, a label beside a name).
+    families, reasons : list of str
+        Names.
+    values : ndarray of float64
+        Values of all rows, those that count taken to the unit of their family.
+    """
+
+    family: Ints
+    reason: Ints
+    families: list[str]
+    reasons: list[str]
+    values: Floats
+
+    def found(self) -> list[str]:
+        """Return the reasons that have a value, sorted."""
+        has = (self.family >= 0) & ~np.isnan(self.values)
+        return sorted(self.reasons[code] for code in np.unique(self.reason[has]))
+
+    def main_family(self) -> StallFamily | None:
+        """Return the family to show: of those with values the first in the order of preference."""
+        has = (self.family >= 0) & ~np.isnan(self.values)
+        names = {self.families[code] for code in np.unique(self.family[has])}
+        return next((family for family in FAMILIES if family.name in names), None)
+
+
+def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Marks:
+    """Mark the rows that count.
+
+    Parameters
+    ----------
+    launch, metric : ndarray of int64
+        Launch and metric (a number into `names`) of each row.
+    names : sequence of str
+        Distinct metric names.
+    values : ndarray of float64
+        Values, NaN where missing.
+
+    Returns
+    -------
+    Marks
+        Of several rows of a launch for one family and reason the one counts that has a value and the best suffix.
+    """
+    resolved = [resolve(name) for name in names]
+    families = sorted({item.family for item in resolved if item}, key=_ORDER.__getitem__)
+    reasons = sorted({item.reason for item in resolved if item})
+    blank = np.full(len(launch), -1, dtype=np.int64)
+    if not families:
+        return Marks(blank, blank.copy(), families, reasons, values)
+    family_of, reason_of, rank_of, scale_of = _facts(resolved, families, reasons)
+    family, reason = family_of[metric], reason_of[metric]
+    stalls = np.flatnonzero((family >= 0) & (rank_of[metric] >= 0))
+    pair = family[stalls] * len(reasons) + reason[stalls]
+    key = launch[stalls] * (len(families) * len(reasons)) + pair
+    counts = np.bincount(key, minlength=0) if len(key) else np.zeros(0, dtype=np.int64)
+    if len(counts) and counts.max() > 1:
+        # A value that is missing loses against any other; then the suffix decides, then the place in the file.
+        order = rank_of[metric[stalls]] + 1000 * np.isnan(values[stalls])
+        sorted_rows = np.lexsort((stalls, order, key))
+        ordered = key[sorted_rows]
+        first = np.ones(len(ordered), dtype=bool)
+        first[1:] = ordered[1:] != ordered[:-1]
+        chosen = stalls[sorted_rows[first]]
+    else:
+        chosen = stalls
+    counted = np.zeros(len(launch), dtype=bool)
+    counted[chosen] = True
+    counted &= ~_mixed(launch, metric, family, rank_of, scale_of, counted)
+    scaled = values
+    factor = scale_of[metric[chosen]]
+    if np.any(factor != 1.0):
+        scaled = values.copy()
+        scaled[chosen] = np.where(factor > 0, values[chosen] * factor, values[chosen])
+    return Marks(np.where(counted, family, -1), reason, families, reasons, scaled)
+
+
+def _facts(
+    resolved: Sequence[StallMetric | None], families: list[str], reasons: list[str]
+) -> tuple[Ints, Ints, Ints, Floats]:
+    """Return family, reason, rank of the suffix and scale for each metric name."""
+    family = np.array([families.index(item.family) if item else -1 for item in resolved], dtype=np.int64)
+    reason = np.array([reasons.index(item.reason) if item else -1 for item in resolved], dtype=np.int64)
+    rank = np.array([-1 if item is None or item.rank is None else item.rank for item in resolved], dtype=np.int64)
+    scale = np.array([item.scale if item else 0.0 for item in resolved], dtype=np.float64)
+    return family, reason, rank, scale
+
+
+def _mixed(launch: Ints, metric: Ints, family: Ints, rank: Ints, scale: Floats, counted: Bools) -> Bools:
+    """Find rows whose suffix can't be put beside the better one that other reasons of their launch have.
+
+    An average over units and a sum over them differ by the number of units, which the file does not state.
+    """
+    out = np.zeros(len(launch), dtype=bool)
+    rows = np.flatnonzero(counted & (scale[metric] == 0.0))
+    if not len(rows):
+        return out
+    groups = int(family.max()) + 1
+    best = np.full((int(launch.max()) + 1) * groups, np.iinfo(np.int64).max)
+    every = np.flatnonzero(counted)
+    np.minimum.at(best, launch[every] * groups + family[every], rank[metric[every]])
+    out[rows] = rank[metric[rows]] > best[launch[rows] * groups + family[rows]]
+    return out
+
+
+def accounted(
+    marks: Marks, launch: Ints, metric: Ints, names: Sequence[str], values: Floats, launches: int
+) -> tuple[Floats, str | None]:
+    """Return the share of warp cycles that the reasons explain, in percent, for each launch.
+
+    Parameters
+    ----------
+    marks : Marks
+        Which rows count.
+    launch, metric, names, values
+        As for `mark`.
+    launches : int
+        Number of launches.
+
+    Returns
+    -------
+    tuple of ndarray and str
+        NaN for launches without reasons or without a total; the metric that states the total, None for percentages.
+    """
+    family = marks.main_family()
+    share = np.full(launches, np.nan)
+    if family is None:
+        return share, None
+    rows = (marks.family == marks.families.index(family.name)) & ~np.isnan(marks.values)
+    total = np.bincount(launch[rows], weights=marks.values[rows], minlength=launches)
+    any_row = np.bincount(launch[rows], minlength=launches) > 0
+    if family.kind == "percent":
+        share[any_row] = total[any_row]
+        return share, None
+    for name in family.totals:
+        if name not in names:
+            continue
+        stated = np.full(launches, np.nan)
+        at = (metric == list(names).index(name)) & ~np.isnan(values)
+        stated[launch[at]] = values[at]
+        fits = any_row & (stated > 0) & np.isnan(share)
+        share[fits] = 100.0 * total[fits] / stated[fits]
+        return share, name
+    return share, None

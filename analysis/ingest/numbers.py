@@ -1,0 +1,208 @@
+"""Numbers as profilers print them: which sign separates decimals and thousands is decided once for a file, and said.
+
+The locale of the machine that profiled decides how ncu prints: ``63,779``, ``63.779`` or ``63779``. A single value such
+as ``1,234`` can be either; the file as a whole usually can't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Rows that are looked at together; most files are decided by the first slice.
+_SLICE = 1 << 16
+
+#: What stands where there is no value.
+MISSING = (
+    "", "n/a", "N/A", "(!) n/a", "nan", "-nan", "NaN", "-nan(ind)", "inf", "-inf", "Inf", "-Inf", "-", "[N/A]",
+    "[Not Supported]",
+)  # fmt: skip
+
+#: Signs between thousands in some locales: blank, no-break blanks, apostrophes; in RE2's notation.
+_SPACES = r"[ \x{00a0}\x{202f}'\x{2019}]"
+#: Forms that only one reading fits. ``{d}`` is the decimal sign, ``{t}`` the sign of thousands.
+_PROOF = (
+    r"^[+-]?(?:\d{{1,3}}(?:{t}\d{{3}})+{d}\d+"  # both signs
+    r"|\d{{1,3}}(?:{t}\d{{3}}){{2,}}"  # the sign of thousands twice
+    r"|\d*{d}(?:\d{{1,2}}|\d{{4,}})"  # another number of digits than three behind
+    r"|(?:0\d*|\d{{4,}}){d}\d+)"  # a zero, or more than three digits, in front
+    r"(?:[eE][+-]?\d+)?$"
+)
+_NUMBER = r"^[+-]?(?:\d+|\d{{1,3}}(?:{t}\d{{3}})+)?(?:{d}\d*)?(?:[eE][+-]?\d+)?$"
+_AMBIGUOUS = r"^[+-]?[1-9]\d{0,2}[.,]\d{3}$"
+
+
+@dataclass(frozen=True)
+class Separators:
+    """How the numbers of a file are written.
+
+    Attributes
+    ----------
+    decimal : str
+        ``.`` or ``,``.
+    thousands : str or None
+        Sign between thousands, None where none was seen.
+    why : str
+        One sentence for the report.
+    guessed : bool
+        Whether no value of the file decides it.
+    """
+
+    decimal: str
+    thousands: str | None
+    why: str
+    guessed: bool = False
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of text as numbers.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        NaN where missing or wrong.
+    missing : ndarray of bool
+        Where the tool printed that it has no value.
+    wrong : ndarray of bool
+        Where the text is no number.
+    """
+
+    values: npt.NDArray[np.float64]
+    missing: npt.NDArray[np.bool_]
+    wrong: npt.NDArray[np.bool_]
+
+
+def decide(columns: Sequence[pa.Array]) -> Separators:
+    """Decide for a file which signs separate decimals and thousands.
+
+    Parameters
+    ----------
+    columns : sequence of pa.Array
+        All columns of text that hold numbers.
+
+    Returns
+    -------
+    Separators
+        Proven by a value, or, where all values with a comma fit both readings, thousands, marked as guessed.
+    """
+    found = _Evidence()
+    with_comma = any(pc.any(pc.match_substring(column, ",")).as_py() for column in columns if len(column))
+    for column in columns:
+        for start in range(0, len(column), _SLICE):
+            found.look(_bare(column.slice(start, _SLICE)), with_comma)
+            if found.settled:
+                return found.decision()
+    return found.decision()
+
+
+class _Evidence:
+    """Values that only one reading fits, counted."""
+
+    def __init__(self) -> None:
+        self.point = self.comma = 0
+        self.example: dict[str, str] = {}
+        self.ambiguous: str | None = None
+        self.some_comma = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether enough values agree; a later one that does not is wrong, not a reason to read all others anew."""
+        return self.some_comma and ((self.point >= 50 and not self.comma) or (self.comma >= 50 and not self.point))
+
+    def look(self, piece: pa.Array, with_comma: bool) -> None:
+        sign = "[.,]" if with_comma else "[.]"
+        signed = piece.filter(pc.match_substring_regex(piece, rf"^[+-]?[\d.,]*{sign}[\d.,]*(?:[eE][+-]?\d+)?$"))
+        if not len(signed):
+            return
+        self.some_comma = self.some_comma or bool(pc.any(pc.match_substring(signed, ",")).as_py())
+        for decimal, thousands in ((".", ","), (",", "[.]")):
+            proof = _PROOF.format(d="[.]" if decimal == "." else ",", t=thousands)
+            proven = signed.filter(pc.match_substring_regex(signed, proof))
+            if len(proven):
+                self.example.setdefault(decimal, proven[0].as_py())
+                if decimal == ".":
+                    self.point += len(proven)
+                else:
+                    self.comma += len(proven)
+        if self.ambiguous is None:
+            either = signed.filter(pc.match_substring_regex(signed, _AMBIGUOUS))
+            self.ambiguous = either[0].as_py() if len(either) else None
+
+    def decision(self) -> Separators:
+        if self.comma > self.point:
+            return Separators(",", ".", f"the comma separates decimals, as in {self.example[',']!r}")
+        if self.point:
+            if not self.some_comma:
+                return Separators(".", None, f"the point separates decimals, as in {self.example['.']!r}")
+            shown = self.example["."]
+            return Separators(".", ",", f"the comma separates thousands, as {shown!r} can be read in one way only")
+        if self.ambiguous is None:
+            return Separators(".", None, "no value has a sign that could mean two things")
+        meaning = (
+            "the comma was read as separating thousands" if "," in self.ambiguous else "the point as a decimal point"
+        )
+        return Separators(
+            ".", ",", f"nothing in the file decides what {self.ambiguous!r} means; {meaning}", guessed=True
+        )
+
+
+def convert(column: pa.Array, separators: Separators) -> Numbers:
+    """Convert text to numbers.
+
+    Parameters
+    ----------
+    column : pa.Array
+        Text.
+    separators : Separators
+        As decided for the file.
+
+    Returns
+    -------
+    Numbers
+        Values, and where they are missing or wrong. A leading number followed by values of instances in brackets, as
+        ``--print-metric-instances`` prints, counts with the leading number.
+    """
+    text = _bare(column)
+    missing = pc.is_in(text, pa.array(MISSING))
+    there = pc.if_else(missing, pa.scalar(None, pa.string()), text)
+    plain = _plain(there, separators)
+    try:
+        values = pc.cast(plain, pa.float64())
+    except pa.ArrowInvalid:
+        # Some cell is no number: tell them apart by their form before converting the rest.
+        form = _NUMBER.format(d="[.]", t=",")
+        shaped = pc.and_(pc.match_substring_regex(plain, form), pc.match_substring_regex(plain, r"\d"))
+        values = pc.cast(pc.if_else(shaped, plain, pa.scalar(None, pa.string())), pa.float64())
+    absent = missing.to_numpy(zero_copy_only=False)
+    numbers = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    finite = np.isfinite(numbers)
+    return Numbers(np.where(finite, numbers, np.nan), absent, ~finite & ~absent)
+
+
+def _bare(text: pa.Array) -> pa.Array:
+    """Take off blanks, the values of instances, and blanks or apostrophes between thousands."""
+    if not len(text) or not pc.any(pc.match_substring_regex(text, rf"{_SPACES}|[(;]")).as_py():
+        return text
+    text = pc.utf8_trim_whitespace(text)
+    text = pc.replace_substring_regex(text, r"^([^;( ]+) ?[(;].*$", r"\1")
+    grouped = pc.match_substring_regex(text, rf"^[+-]?\d{{1,3}}(?:{_SPACES}\d{{3}})+(?:[.,]\d+)?$")
+    return pc.if_else(grouped, pc.replace_substring_regex(text, _SPACES, ""), text)
+
+
+def _plain(text: pa.Array, separators: Separators) -> pa.Array:
+    """Take the signs between thousands out and write decimals with a point; what does not fit becomes null."""
+    if not pc.any(pc.match_substring(text, ",")).as_py() and separators.decimal == ".":
+        return text
+    sign = "," if separators.decimal == "." else "."
+    signed = pc.match_substring(text, sign)
+    form = _NUMBER.format(d="[.]" if separators.decimal == "." else ",", t="," if sign == "," else "[.]")
+    fits = pc.match_substring_regex(text, form)
+    text = pc.if_else(pc.and_(signed, pc.invert(fits)), pa.scalar("?"), text)
+    text = pc.replace_substring(text, sign, "")
+    return text if separators.decimal == "." else pc.replace_substring(text, ",", ".")

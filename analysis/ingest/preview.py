@@ -1,0 +1,116 @@
+"""What a file looks like before it is loaded: for the upload form, in which the user completes what it does not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+
+from analysis.errors import StallScopeError
+from analysis.ingest import guesses
+from analysis.ingest.format import Hints
+from analysis.ingest.formats import choose
+from analysis.ingest.opening import opened_files
+from analysis.ingest.reports import gpus_of, of_parsed
+
+_log = structlog.get_logger(__name__)
+
+
+class Preview(BaseModel):
+    """What a file is, and what has to be asked.
+
+    Attributes
+    ----------
+    file : str
+        Its name.
+    format, title : str
+        Short name of the format, and what a person calls it; empty when none claims the file.
+    asks_workload, asks_gpu : bool
+        Whether the file leaves open which job it is of, and on which GPU.
+    workload : str or None
+        The workload to suggest, taken from the file's name.
+    parts : dict
+        What that name says: model, family, batch_size, precision, phase ...
+    gpu : str or None
+        The GPU to suggest.
+    gpus : list of str
+        GPUs that fit the file, the most likely first.
+    rows, launches : int or None
+        Rows of the table, and launches of kernels.
+    warnings : list of str
+        One sentence each.
+    error : str or None
+        Why it can't be loaded, and the cure.
+    files : int
+        Number of files in it; more than one for an archive, of which the first is described.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    format: str = ""
+    title: str = ""
+    asks_workload: bool = False
+    asks_gpu: bool = False
+    workload: str | None = None
+    parts: dict[str, Any] = Field(default_factory=dict)
+    gpu: str | None = None
+    gpus: list[str] = Field(default_factory=list)
+    rows: int | None = None
+    launches: int | None = None
+    warnings: list[str] = Field(default_factory=list)
+    error: str | None = None
+    files: int = 1
+
+
+def preview(path: Path, *, name: str | None = None) -> Preview:
+    """Read a file without loading it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str, optional
+        Its name as the user knows it.
+
+    Returns
+    -------
+    Preview
+        Never raises for bad input: then ``error`` says why.
+    """
+    shown = name or path.name
+    try:
+        with opened_files(path, name=shown) as files:
+            opened = files[0]
+            found = choose(opened)
+            workload, parts = guesses.suggested_workload(opened.name)
+            # A workload is given so that nothing is said about what the form asks anyway.
+            parsed = found.parse(opened, Hints(workload=workload))
+            told = of_parsed(opened.name, parsed, None)
+            is_profile = "kernel" in parsed.frames
+            named = [gpu for gpu in gpus_of(parsed) if gpu != guesses.UNKNOWN]
+            return Preview(
+                file=shown,
+                format=found.name,
+                title=found.title,
+                asks_workload=is_profile,
+                asks_gpu=is_profile and (bool(parsed.report.get("gpu_candidates")) or not named or len(named) == 1),
+                workload=workload if is_profile else None,
+                parts=dict(parts.known()) if is_profile else {},
+                gpu=named[0] if len(named) == 1 else None,
+                gpus=list(dict.fromkeys([*named, *parsed.report.get("gpu_candidates", [])])),
+                rows=told.rows_read,
+                launches=told.launches,
+                warnings=told.warnings,
+                files=len(files),
+            )
+    except StallScopeError as error:
+        return Preview(file=shown, error=error.sentence)
+    except Exception as error:
+        _log.exception("preview failed", file=shown)
+        return Preview(
+            file=shown,
+            error=f"{shown}: the file could not be read ({type(error).__name__}). Please report it with the file.",
+        )
