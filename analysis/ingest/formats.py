@@ -6,6 +6,7 @@ from analysis.ingest.format import Format, Opened
 from analysis.ingest.ncu_long import NcuLong
 from analysis.ingest.refusals import explain
 from analysis.ingest.table_formats import TABLE_FORMATS
+from analysis.ingest.table_formats import TABLE_FORMATS
 
 #: The particular ones first: a format that asks for fewer signs comes after those that ask for more.
 FORMATS: tuple[Format, ...] = (NcuLong(), *TABLE_FORMATS)
