@@ -149,7 +149,10 @@ def _rows(members: pd.DataFrame, keys: pd.MultiIndex, table: pd.DataFrame) -> te
     grid = np.full((int(run.max()) + 1 if len(run) else 0, size), -1, dtype=np.int64)
     grid[run, slot] = own
     caps = np.full(grid.shape, np.nan)
+    # Under MPS a client without a cap may use every thread: the same as a cap of 100.
+    uncapped = members["mechanism"].astype(str).str.startswith("CUDA MPS").to_numpy()
     percentage = members["thread_percentage"].to_numpy(dtype=np.float64)
+    percentage = np.where(uncapped & np.isnan(percentage), 100.0, percentage)
     caps[run, slot] = percentage
     others = grid[run]
     others[np.arange(len(others)), slot] = -1

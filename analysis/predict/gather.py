@@ -1,0 +1,115 @@
+"""Finds the profiles of a set of jobs, wherever they are, and builds the rows that a model is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import NotFoundError, UsageError
+from analysis.predict import profiles
+from analysis.predict.features import rows_for_sets
+from analysis.predict.manifest import Manifest
+from analysis.reference import gpus as reference
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries.sources import workloads
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The rows of a set, with what is to be said about where they came from.
+
+    Attributes
+    ----------
+    X : pd.DataFrame
+        One row a job.
+    profiles : dict of str to pd.Series
+        Solo profile of each job, with the columns of `profiles.collect`.
+    gpu, mechanism : str
+        Canonical.
+    notes : tuple of str
+        Reasons why the whole set is beyond the model's data.
+    calibrated : bool
+        Whether the model's measured co-runs speak for this set: same data set, GPU and mechanism.
+    """
+
+    X: pd.DataFrame
+    profiles: dict[str, pd.Series[Any]]
+    gpu: str
+    mechanism: str
+    notes: tuple[str, ...]
+    calibrated: bool
+
+
+def gather(
+    database: Database,
+    manifest: Manifest,
+    gpu: str,
+    jobs: Sequence[str],
+    mechanism: str | None = None,
+    dataset: str | None = None,
+) -> Gathered:
+    """Find the jobs' profiles and build their rows; see `predict_jobs`."""
+    if len(jobs) < 2:
+        raise UsageError("a set needs at least two jobs", "Name two or more with --job.")
+    seen = reference.resolve(gpu, manifest.gpus)
+    where = seen[0] if seen else reference.canonical(gpu)
+    how = mechanism or manifest.mechanisms[0]
+    notes: list[str] = []
+    if not seen:
+        notes.append(f"the model has seen {', '.join(manifest.gpus)}, not {where}")
+    if how not in manifest.mechanisms:
+        notes.append(f"the model has seen {', '.join(manifest.mechanisms)}, not {how}")
+    if len(jobs) not in manifest.k:
+        notes.append(f"the model has seen sets of {', '.join(map(str, manifest.k))}, not of {len(jobs)}")
+    homes = _homes(database, manifest, jobs, dataset)
+    found: dict[str, pd.Series[Any]] = {}
+    for name in sorted(set(homes.values())):
+        table = profiles.collect(database, name)
+        mine = [job for job in dict.fromkeys(jobs) if homes[job] == name]
+        if name != manifest.dataset:
+            notes.append(f"{', '.join(mine)} come from data set {name}, the model learned from {manifest.dataset}")
+        for job in mine:
+            row, note = _profile(table, where, job)
+            if note:
+                notes.append(note)
+            found[job] = row
+    table = pd.DataFrame(list(found.values()))
+    table.index = pd.MultiIndex.from_tuples([(where, job) for job in found], names=["gpu", "workload"])
+    X = rows_for_sets(table, [tuple(jobs)], where, how)
+    inside = set(homes.values()) == {manifest.dataset} and bool(seen) and how in manifest.mechanisms
+    return Gathered(X, found, where, how, tuple(notes), inside)
+
+
+def _homes(database: Database, manifest: Manifest, jobs: Sequence[str], dataset: str | None) -> dict[str, str]:
+    """Return the data set of each job: the one asked for, the model's, or any other that knows the name."""
+    known = workloads(database, Filter())
+    homes = {}
+    for job in dict.fromkeys(jobs):
+        places = [str(name) for name in known.loc[known["workload"] == job, "dataset"]]
+        wanted = [name for name in (dataset, manifest.dataset) if name in places] if dataset is None else [dataset]
+        choice = next((name for name in (*wanted, *(places if dataset is None else ())) if name in places), None)
+        if choice is None:
+            raise NotFoundError(
+                f"there is no workload {job!r}{f' in data set {dataset}' if dataset else ''}",
+                "Import its profile, or choose one of the list.",
+            )
+        homes[job] = choice
+    return homes
+
+
+def _profile(table: pd.DataFrame, gpu: str, job: str) -> tuple[pd.Series[Any], str | None]:
+    """Return a job's profile on a GPU, or that on another GPU with a note."""
+    of_job = table[table.index.get_level_values("workload") == job]
+    places = [str(name) for name in of_job.index.get_level_values("gpu")]
+    if not places:
+        return pd.Series(np.nan, index=table.columns, dtype=object), f"nothing was measured of {job}"
+    related = [name for name in places if reference.matches(gpu, name) or reference.matches(name, gpu)]
+    chosen = gpu if gpu in places else (related or places)[0]
+    row: pd.Series[Any] = of_job.iloc[places.index(chosen)]
+    note = None if gpu in places or related else f"the profile of {job} was measured on {chosen}, not on {gpu}"
+    return row, note

@@ -1,0 +1,241 @@
+"""Predictions for a set of jobs: slowdown, interval, how far the model is out of its depth, evidence and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.predict import verdict
+from analysis.predict.gather import Gathered, gather
+from analysis.predict.manifest import Manifest
+from analysis.predict.schema import Column
+from analysis.predict.terms import schema
+from analysis.reference import gpus as reference
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns
+
+#: A value this far beyond the training range, as a part of the range, still counts as inside.
+MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class JobPrediction:
+    """What a model says of one job in a set.
+
+    Attributes
+    ----------
+    workload : str
+        The job.
+    co_workloads : tuple of str
+        The others.
+    slowdown : float
+        S.
+    low, high : float or None
+        Ends of the interval; None where no measured co-run stands behind one.
+    coverage : float or None
+        Nominal level of the interval in percent.
+    groups, calibrated_by : int or None, str or None
+        Left-out groups behind the interval, and the protocol they were left out by.
+    extrapolating : bool
+        Whether an input is outside of what the model has seen.
+    reasons : tuple of str
+        Which, in words.
+    evidence : str
+        Weakest evidence of the set: none, telemetry, counters, stalls; measured when this very set was.
+    measured : float or None
+        Median measured S of this job in this very set.
+    memory : str
+        fits, tight, does_not_fit, unknown.
+    verdict, why : str
+        share, don't or measure first, and the reason.
+    missing : tuple of str
+        What would make the answer better.
+    """
+
+    workload: str
+    co_workloads: tuple[str, ...]
+    slowdown: float
+    low: float | None
+    high: float | None
+    coverage: float | None
+    groups: int | None
+    calibrated_by: str | None
+    extrapolating: bool
+    reasons: tuple[str, ...]
+    evidence: str
+    measured: float | None
+    memory: str
+    verdict: str
+    why: str
+    missing: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+
+def predict_jobs(
+    database: Database,
+    manifest: Manifest,
+    estimator: Any,
+    gpu: str,
+    jobs: Sequence[str],
+    mechanism: str | None = None,
+    dataset: str | None = None,
+) -> list[JobPrediction]:
+    """Predict a set of jobs with a loaded model.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    manifest, estimator
+        As `models.load` returns them.
+    gpu : str
+        Where they would run, any way of writing it.
+    jobs : sequence of str
+        At least two workload names.
+    mechanism : str, optional
+        How they share; by default what the model has seen most.
+    dataset : str, optional
+        Where the jobs' profiles are; by default the model's data set, then any other.
+
+    Returns
+    -------
+    list of JobPrediction
+        One a job, in the order given.
+
+    Raises
+    ------
+    NotFoundError
+        If nothing is known of a job.
+    UsageError
+        With fewer than two jobs.
+    """
+    found = gather(database, manifest, gpu, jobs, mechanism, dataset)
+    predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
+    slowdowns = np.exp(predicted)
+    reasons = [(*found.notes, *outside(manifest, found.X.iloc[[row]])) for row in range(len(jobs))]
+    protocol = _protocol(manifest, jobs)
+    calibration = manifest.calibrated(protocol) if found.calibrated else None
+    lows: list[float | None] = [None] * len(jobs)
+    highs: list[float | None] = [None] * len(jobs)
+    if calibration is not None:
+        low, high = calibration.interval(predicted)
+        lows, highs = [float(value) for value in np.exp(low)], [float(value) for value in np.exp(high)]
+    measured = _measured(database, found, jobs)
+    tiers = [verdict.evidence_of(found.profiles[job]) for job in jobs]
+    evidence = "measured" if all(value is not None for value in measured) else verdict.weakest(tiers)
+    memory = verdict.memory_fit(
+        [float(found.profiles[job]["peak_memory"]) for job in jobs],
+        [_kind(found.profiles[job]) for job in jobs],
+        _capacity(found.gpu),
+    )
+    known = [value if value is not None else float(slow) for value, slow in zip(measured, slowdowns, strict=True)]
+    basis = known if evidence == "measured" else [float(value) for value in slowdowns]
+    decision, why = verdict.verdict(
+        memory,
+        basis,
+        lows,
+        highs,
+        extrapolating=any(reasons),
+        evidence=evidence,
+    )
+    return [
+        JobPrediction(
+            workload=job,
+            co_workloads=tuple(jobs[:row]) + tuple(jobs[row + 1 :]),
+            slowdown=float(slowdowns[row]),
+            low=lows[row],
+            high=highs[row],
+            coverage=100.0 * calibration.level if calibration is not None else None,
+            groups=calibration.groups if calibration is not None else None,
+            calibrated_by=protocol if calibration is not None else None,
+            extrapolating=bool(reasons[row]),
+            reasons=tuple(reasons[row]),
+            evidence=evidence,
+            measured=measured[row],
+            memory=memory,
+            verdict=decision,
+            why=why,
+            missing=_missing(found, job, memory, evidence),
+        )
+        for row, job in enumerate(jobs)
+    ]
+
+
+def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
+    """Say which inputs of a row are beyond the training data, or unknown though the model uses them.
+
+    One reason a quantity and owner: where a co-runner's value is too large, its sum and maximum say the same.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for name, (low, high) in manifest.ranges.items():
+        value = float(X[name].iloc[0])
+        slack = MARGIN * (high - low)
+        column = schema()[name]
+        if np.isnan(value):
+            if column.whose in ("target", "co-runners") and column.what != "configuration":
+                found.setdefault((column.whose, column.quantity), f"{column.meaning} is unknown")
+        elif value < low - slack or value > high + slack:
+            side, end, word = ("below", low, "least") if value < low else ("above", high, "most")
+            shown, limit = _shown(column, value), _shown(column, end)
+            text = f"{column.meaning} is {shown}, {side} {limit}, the {word} in training"
+            found.setdefault((column.whose, column.quantity), text)
+    return list(found.values())
+
+
+def _shown(column: Column, value: float) -> str:
+    """Return a value of the frame in the unit that people know, without the logarithm."""
+    if column.unit.startswith("ln(1 + "):
+        unit = column.unit.removeprefix("ln(1 + ").removesuffix(")")
+        return f"{np.expm1(value):.3g} {unit}"
+    if column.unit == "fraction of peak":
+        return f"{100 * value:.0f} %"
+    return f"{value:.3g}"
+
+
+def _protocol(manifest: Manifest, jobs: Sequence[str]) -> str:
+    """Return the protocol whose left-out groups resemble this set."""
+    return "unseen-pair" if set(jobs) <= set(manifest.workloads) else "leave-one-workload-out"
+
+
+def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> list[float | None]:
+    """Return each job's median measured S in runs of exactly these jobs on this GPU by this mechanism."""
+    chosen = Filter(gpus=(found.gpu,), mechanisms=(found.mechanism,), workloads=tuple(dict.fromkeys(jobs)))
+    members = coruns.with_partners(database, chosen)
+    if members.empty:
+        return [None] * len(jobs)
+    here = members[(members["gpu"] == found.gpu) & (members["mechanism"] == found.mechanism)]
+    wanted = sorted(jobs)
+    runs = [run for run, names in here.groupby("run_id")["workload"] if sorted(names) == wanted]
+    same = here[here["run_id"].isin(runs) & here["slowdown"].notna()]
+    medians = same.groupby("workload")["slowdown"].median()
+    return [float(medians[job]) if job in medians.index else None for job in jobs]
+
+
+def _capacity(gpu: str) -> float:
+    known = reference.load()
+    return float(known["memory_mib"].get(gpu, np.nan))
+
+
+def _kind(profile: pd.Series[Any]) -> str | None:
+    kind = profile["memory_kind"]
+    return kind if isinstance(kind, str) else None
+
+
+def _missing(found: Gathered, job: str, memory: str, evidence: str) -> tuple[str, ...]:
+    profile = found.profiles[job]
+    missing = []
+    if memory == "unknown" and not np.isfinite(float(profile["peak_memory"])):
+        missing.append("peak memory: run the job alone and note nvidia-smi's memory.used at its peak")
+    if verdict.evidence_of(profile) in ("none", "telemetry"):
+        missing.append("stall profile: ncu --set full --csv --page details on a few iterations of the job alone")
+    if evidence != "measured" and not found.calibrated:
+        missing.append("a measured co-run on this GPU: stallscope capture, or the co-run table of the template")
+    return tuple(missing)

@@ -1,0 +1,134 @@
+"""From numbers to advice: whether a set fits in memory, and whether its jobs may share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis.predict.quantities import QUANTITIES
+
+Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
+Verdict = Literal["share", "don't", "measure first"]
+Evidence = Literal["none", "telemetry", "counters", "stalls", "measured"]
+
+#: MiB that the driver needs for each process beside what a framework reports; nvidia-smi's figure includes it.
+CONTEXT_MIB = 500.0
+
+#: From this part of the GPU's memory on it is tight: fragmentation and peaks that a profile missed can break it.
+TIGHT = 0.9
+
+#: Sharing is worth its trouble from this system throughput on (1 is what one job after the other gives).
+WORTHWHILE = 1.1
+
+_BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES}
+
+
+def memory_fit(peaks_mib: Sequence[float], kinds: Sequence[str | None], capacity_mib: float) -> Memory:
+    """Say whether the jobs fit together.
+
+    Parameters
+    ----------
+    peaks_mib : sequence of float
+        Peak memory of each job alone; NaN where unknown.
+    kinds : sequence of str or None
+        What each peak is: nvidia-smi (with the context), reserved, allocated (without).
+    capacity_mib : float
+        The GPU's memory; NaN where unknown.
+
+    Returns
+    -------
+    str
+        fits, tight (above 90 % of the memory), does_not_fit, or unknown.
+    """
+    needed = [
+        peak + (0.0 if kind == "nvidia-smi" else CONTEXT_MIB) for peak, kind in zip(peaks_mib, kinds, strict=True)
+    ]
+    known = [value for value in needed if np.isfinite(value)]
+    if np.isfinite(capacity_mib) and sum(known) > capacity_mib:
+        return "does_not_fit"  # what is known is too much already
+    if len(known) < len(needed) or not np.isfinite(capacity_mib):
+        return "unknown"
+    return "tight" if sum(known) > TIGHT * capacity_mib else "fits"
+
+
+def evidence_of(profile: pd.Series) -> Evidence:
+    """Return the best kind of evidence that a solo profile holds."""
+    known = {
+        _BY_WHAT[str(name)]
+        for name, value in profile.items()
+        if str(name) in _BY_WHAT and isinstance(value, float) and np.isfinite(value)
+    }
+    for what, tier in (("stalls", "stalls"), ("counters", "counters"), ("duty cycle", "telemetry")):
+        if what in known:
+            return tier  # type: ignore[return-value]
+    return "none"
+
+
+def weakest(tiers: Sequence[Evidence]) -> Evidence:
+    """Return the weakest evidence among the jobs of a set: a chain holds as much as its weakest link."""
+    order: tuple[Evidence, ...] = ("none", "telemetry", "counters", "stalls", "measured")
+    return min(tiers, key=order.index)
+
+
+def verdict(
+    memory: Memory,
+    slowdowns: Sequence[float],
+    lows: Sequence[float | None],
+    highs: Sequence[float | None],
+    *,
+    extrapolating: bool,
+    evidence: Evidence,
+) -> tuple[Verdict, str]:
+    """Advise on a set of jobs.
+
+    Memory comes first: with unknown memory the answer is never share. A prediction without an interval, or outside of
+    what the model has seen, is a reason to measure, not to share.
+
+    Parameters
+    ----------
+    memory : str
+        As `memory_fit` says.
+    slowdowns : sequence of float
+        Predicted (or measured) S of each job.
+    lows, highs : sequence of float or None
+        Ends of the intervals.
+    extrapolating : bool
+        Whether an input is outside the training data.
+    evidence : str
+        Weakest evidence of the jobs.
+
+    Returns
+    -------
+    tuple of str
+        share, don't, or measure first; and why, as a sentence.
+    """
+    together = float(np.sum(1.0 / np.asarray(slowdowns, dtype=np.float64)))
+    if memory == "does_not_fit":
+        return "don't", "Their peaks of memory are more than the GPU has."
+    if evidence == "measured":
+        if together < WORTHWHILE:
+            return "don't", f"Measured together they do {together:.2f} times the work of one job after the other."
+        if memory == "unknown":
+            return "measure first", "They ran together once, but their peaks of memory are unknown."
+        return "share", f"Measured together they do {together:.2f} times the work of one job after the other."
+    if memory == "unknown":
+        return "measure first", "Whether they fit into memory together is unknown: measure each job's peak."
+    if evidence == "none":
+        return "measure first", "There is no solo profile of every job."
+    if any(value is None for value in (*lows, *highs)):
+        return "measure first", "No measured co-run stands behind an interval for this prediction."
+    worst = float(np.sum([1.0 / float(high) for high in highs if high is not None]))
+    best = float(np.sum([1.0 / float(low) for low in lows if low is not None]))
+    if best < WORTHWHILE:
+        return "don't", f"Even the gentle end of the intervals gives {best:.2f} times the work of one after the other."
+    if extrapolating:
+        return "measure first", "The prediction goes beyond what the model has seen."
+    if worst >= 1.0 and together >= WORTHWHILE:
+        return (
+            "share",
+            f"They do {together:.2f} times the work of one after the other, at least {worst:.2f}.",
+        )
+    return "measure first", f"Sharing may gain {together:.2f} times the work, but as little as {worst:.2f}."
