@@ -6,6 +6,8 @@ from analysis.ingest.format import Format
 from analysis.ingest.gavel import GavelOracle, GavelSimulation
 from analysis.ingest.kace_kernel_lengths import KaceKernelLengths
 from analysis.ingest.kace_pairs import KacePairs
+from analysis.ingest.lucid_pairs import LucidPairs
+from analysis.ingest.lucid_solo import LucidSolo
 from analysis.ingest.own_coruns import OwnCoruns
 from analysis.ingest.own_profiles import OwnProfiles
 
@@ -14,6 +16,8 @@ TABLE_FORMATS: tuple[Format, ...] = (
     KaceKernelLengths(),
     GavelOracle(),
     GavelSimulation(),
+    LucidPairs(),
+    LucidSolo(),
     OwnCoruns(),
     OwnProfiles(),
 )
