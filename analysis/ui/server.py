@@ -63,8 +63,12 @@ def serve(*, db: Path | None = None, address: str = "127.0.0.1", port: int | Non
 
 
 def _run(app: Path, address: str, port: int) -> int:
+    from streamlit.runtime.pages_manager import PagesManager
     from streamlit.web import cli as streamlit_cli
 
+    # app.py registers its pages. Until it has run once, Streamlit takes the folder pages/ for its older convention and
+    # tells the first visitor of a page's address that there is no such page.
+    PagesManager.uses_pages_directory = False
     flags = ["--server.address", address, "--server.port", str(port), "--logger.hideWelcomeMessage", "true"]
     try:
         streamlit_cli.main(["run", str(app), *flags], prog_name="stallscope serve", standalone_mode=False)
