@@ -6,10 +6,15 @@ import math
 import unicodedata
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["text", "count", "number", "percent", "ratio", "flag"]
+#: Of a cell: ``text`` a name, ``prose`` a sentence, ``count`` an integer, ``percent`` and ``ratio`` figures whose unit
+#: stands in the header, ``flag`` yes or no.
+Kind: TypeAlias = Literal["text", "prose", "count", "number", "percent", "ratio", "flag"]
+
+#: Kinds that read from the left.
+WORDS: tuple[Kind, ...] = ("text", "prose", "flag")
 
 #: What stands in the header of a column of each kind, after its label.
-UNITS: dict[Kind, str] = {"text": "", "count": "", "number": "", "percent": "%", "ratio": "x", "flag": ""}
+UNITS: dict[Kind, str] = {"text": "", "prose": "", "count": "", "number": "", "percent": "%", "ratio": "x", "flag": ""}
 
 NO_VALUE = "–"
 
@@ -43,7 +48,7 @@ def format_value(value: Any, kind: Kind = "text") -> str:
     value : object
         The cell; None and NaN print as a dash.
     kind : str
-        ``count`` an integer, ``percent`` and ``ratio`` figures whose unit stands in the header, ``flag`` yes or no.
+        See `Kind`.
 
     Returns
     -------
@@ -56,7 +61,7 @@ def format_value(value: Any, kind: Kind = "text") -> str:
         return ", ".join(format_value(item, kind) for item in value) or NO_VALUE
     if kind == "flag" or isinstance(value, bool):
         return "yes" if value else "no"
-    if kind == "text":
+    if kind in ("text", "prose"):
         return visible(str(value))
     if isinstance(value, str):
         return visible(value)

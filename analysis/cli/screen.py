@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from analysis.numbers import WORDS, format_value, visible
 from analysis.report.document import Column
-from analysis.report.numbers import format_value, visible
 
 #: Wide enough for every table; a pipe has no edge to fold at.
 _PIPE_WIDTH = 240
@@ -52,12 +52,14 @@ class Screen:
             Printed above.
         """
         records: list[Mapping[Any, Any]] = [*(rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows)]
-        shown = [column for column in columns if any(column.key in record for record in records)]
+        ends = {end for column in columns for end in (column.low, column.high)}
+        given = {key for record in records for key in record}
+        shown = [column for column in columns if column.key in given and column.key not in ends]
         if title:
             self.line(title, style="bold")
         table = Table(show_edge=False, pad_edge=False, header_style="bold", box=None, padding=(0, 2, 0, 0))
         for column in shown:
-            text = column.kind in ("text", "flag")
+            text = column.kind in WORDS
             table.add_column(column.header, justify="left" if text else "right", overflow="fold", no_wrap=not text)
         for record in records:
             table.add_row(*(Text(_printed(record, column)) for column in shown))

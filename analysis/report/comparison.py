@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from analysis.interference.finding import named
 from analysis.report.document import Column, Table
 from analysis.report.table import column, table
 
@@ -16,7 +17,7 @@ COLUMNS: tuple[Column, ...] = (
     column("mape_high", "MAPE, upper end", "percent"),
     column("median_ape", "median", "percent"),
     column("p95_ape", "p95", "percent"),
-    column("within_10", "within 10 %", "percent"),
+    column("within_10", "% within 10 %", "number"),
     column("bias", "bias", "percent"),
     column("spearman", "Spearman", "number"),
     column("skill", "skill", "number"),
@@ -56,9 +57,12 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     caption = (
         f"Protocol {result['protocol']}: {result['sentence']}. MAPE over all test members with its 95 % interval over "
         f"workloads; {result['n']:,} members of {result['runs']:,} runs of {result['workloads']} workloads. Negative "
-        "bias is too optimistic. Skill is the part of the train median's error that is gone."
+        "bias is too optimistic; n counts a member once in every fold that holds it out. "
+        "Skill is the part of the train median's error that is gone."
     )
-    made = table(f"Prediction error, protocol {result['protocol']}", rows, COLUMNS, caption=caption)
+    where = f"{named(result['gpus'])}, {named(result['mechanisms'])}"
+    title = f"Prediction error on {where}, protocol {result['protocol']}"
+    made = table(f"{title}, simulated" if result["simulated"] else title, rows, COLUMNS, caption=caption)
     return made.model_copy(update={"strong": strong})
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from analysis.report.numbers import UNITS, Kind
+from analysis.numbers import UNITS, Kind
 
 SCHEMA_VERSION = "1"
 
@@ -42,7 +42,7 @@ class Column(_Part):
     label : str
         Header, without the unit.
     kind : str
-        How its cells are printed; see `analysis.report.numbers.format_value`.
+        How its cells are printed; see `analysis.numbers.format_value`.
     low, high : str, optional
         Keys of the columns that hold the ends of its interval; a page prints them beside the figure.
     """
@@ -65,6 +65,13 @@ class Text(_Part):
 
     type: Literal["text"] = "text"
     sentences: tuple[str, ...]
+
+
+class Heading(_Part):
+    """A heading inside a section."""
+
+    type: Literal["heading"] = "heading"
+    title: str
 
 
 class Notice(_Part):
@@ -98,6 +105,19 @@ class Table(_Part):
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
     strong: tuple[int, ...] = ()
+
+    def shown(self) -> list[tuple[int, Column]]:
+        """Return what stands on a page, with its position in the rows.
+
+        The ends of an interval stand beside their figure and have no column of their own; a column without any value
+        has none either.
+        """
+        ends = {key for column in self.columns for key in (column.low, column.high) if key}
+        return [
+            (index, column)
+            for index, column in enumerate(self.columns)
+            if column.key not in ends and (not self.rows or any(row[index] is not None for row in self.rows))
+        ]
 
     @model_validator(mode="after")
     def _rectangular(self) -> Self:
@@ -167,7 +187,7 @@ class Figure(_Part):
     plotly: dict[str, Any]
 
 
-Block: TypeAlias = Annotated[Text | Notice | Table | Matrix | Figure, Field(discriminator="type")]
+Block: TypeAlias = Annotated[Text | Heading | Notice | Table | Matrix | Figure, Field(discriminator="type")]
 
 
 class Section(_Part):

@@ -15,8 +15,8 @@ import plotly.offline
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from analysis.report.document import Cell, Column, Figure, Matrix, ReportDocument, Table
-from analysis.report.numbers import NO_VALUE, format_value, shorten, significant, visible
+from analysis.numbers import NO_VALUE, WORDS, format_value, shorten, significant, visible
+from analysis.report.document import Cell, Figure, Matrix, ReportDocument, Table
 
 #: Width of the text on A4 with margins of 14 mm, at 96 dots an inch. Charts are drawn this wide on screen and on paper.
 CHART_WIDTH = 688
@@ -29,7 +29,13 @@ MATRIX_MOST = 80
 
 #: Fixed steps of the slowdown scale, and the fill and text colour below each; the last one is for all above.
 _STEPS = (1.05, 1.2, 1.5, 2.0, 3.0)
-_NAME_MOST, _TEXT_MOST = 72, 600
+_NAME_MOST, _CELL_MOST, _TEXT_MOST = 72, 160, 600
+
+#: Text up to this length stays on one line of a cell.
+_SHORT = 18
+
+#: With more columns than this, an interval stands below its figure.
+_DENSE = 5
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LINK = re.compile(r"<(?=[\s/]*a[\s/>])", re.IGNORECASE)
@@ -58,6 +64,8 @@ def to_html(document: ReportDocument) -> str:
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own text, never a user's
         styles=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704
+        words=WORDS,
+        dense=_DENSE,
         matrix_most=MATRIX_MOST,
         chart_width=CHART_WIDTH,
     )  # fmt: skip
@@ -78,7 +86,6 @@ def _environment() -> Environment:
         visible=visible,
         figure=_figure_json,
         cells=_cells,
-        shown_columns=shown_columns,
         parts=_parts,
     )
     return environment
@@ -115,27 +122,24 @@ def _without_links(value: Any) -> Any:
     return value
 
 
-def shown_columns(table: Table) -> list[tuple[int, Column]]:
-    """Return the columns that stand on the page: those that only bound another one stand beside its figure."""
-    ends = {key for column in table.columns for key in (column.low, column.high) if key}
-    return [(index, column) for index, column in enumerate(table.columns) if column.key not in ends]
-
-
 class _Cell(NamedTuple):
     text: str
     interval: str
     figure: bool
+    short: bool
 
 
 def _cells(row: Sequence[Cell], table: Table) -> Iterator[_Cell]:
     position = {column.key: index for index, column in enumerate(table.columns)}
-    for index, column in shown_columns(table):
+    for index, column in table.shown():
         text = format_value(row[index], column.kind)
         low = row[position[column.low]] if column.low in position else None
         high = row[position[column.high]] if column.high in position else None
         ends = f"{format_value(low, column.kind)} to {format_value(high, column.kind)}"
         known = low is not None and high is not None
-        yield _Cell(shorten(text, _NAME_MOST * 3), ends if known else "", column.kind not in ("text", "flag"))
+        text = shorten(text, _TEXT_MOST if column.kind == "prose" else _CELL_MOST)
+        figure = column.kind not in WORDS
+        yield _Cell(text, ends if known else "", figure, not figure and len(text) <= _SHORT)
 
 
 class _MatrixCell(NamedTuple):

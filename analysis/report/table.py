@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.numbers import Kind
 from analysis.report.document import Column, Table
-from analysis.report.numbers import Kind
 from analysis.report.plain import plain
 
 

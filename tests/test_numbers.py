@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from analysis.report.numbers import format_value, significant, slowdown, visible
+from analysis.numbers import format_value, significant, slowdown, visible
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The sections of reports, each from what the engine found to blocks of the document."""

@@ -1,0 +1,219 @@
+"""Who slows whom: one part of a report for each GPU and mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.interference.finding import counted
+from analysis.interference.matrix import FLAGGED, MEASURED, SlowdownMatrix
+from analysis.numbers import significant, slowdown
+from analysis.report.document import Block, Heading, Matrix, Notice, Section, Table, Text
+from analysis.report.plain import plain
+from analysis.report.table import column, table
+
+#: Pairs named in the lists of the gentlest and the harshest.
+_NAMED = 10
+
+#: Limits of slowdown that people ask for.
+_LIMITS = (1.1, 1.2, 1.5)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a matrix says in numbers; flagged values are left out.
+
+    Attributes
+    ----------
+    pairs : pd.DataFrame
+        One row an unordered pair whose both members have a trusted value: first, second, first_slowdown,
+        second_slowdown, worst, stp.
+    values : ndarray of float
+        The trusted slowdowns, one a directed cell.
+    """
+
+    pairs: pd.DataFrame
+    values: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def facts(matrix: SlowdownMatrix) -> Facts:
+    """Take the numbers out of a matrix that may be quoted."""
+    trusted = (matrix.state == MEASURED) & ~np.isnan(matrix.slowdown)
+    both = np.triu(trusted & trusted.T)
+    first, second = np.nonzero(both)
+    names = np.array(matrix.workloads, dtype=object)
+    own, other = matrix.slowdown[first, second], matrix.slowdown[second, first]
+    pairs = pd.DataFrame(
+        {
+            "first": names[first],
+            "second": names[second],
+            "first_slowdown": own,
+            "second_slowdown": other,
+            "worst": np.maximum(own, other),
+            "stp": matrix.stp[first, second],
+        }
+    )
+    return Facts(pairs.sort_values("worst", kind="stable", ignore_index=True), matrix.slowdown[trusted])
+
+
+def sentences(matrix: SlowdownMatrix) -> list[str]:
+    """Say in a few sentences what sharing costs here; the first one alone must be enough."""
+    found = facts(matrix)
+    where = f"on {matrix.gpu} under {matrix.mechanism}" if matrix.mechanism else f"on {matrix.gpu}"
+    if not len(found.values):
+        return [f"No trusted slowdown was measured {where}."]
+    low, high = np.percentile(found.values, [5, 95])
+    said = [
+        f"Beside another job {where}, a job takes {slowdown(float(np.median(found.values)))} as long as alone in the "
+        f"median; nine in ten lie between {slowdown(float(low))} and {slowdown(float(high))}."
+    ]
+    if len(found.pairs):
+        gain = float(100 * (found.pairs["stp"] > 1).mean())
+        typical = float(found.pairs["stp"].median())
+        said.append(
+            f"{gain:.0f} % of the {counted(len(found.pairs), 'measured pair')} finish sooner together than one after "
+            f"the other; the median pair needs {100 / typical:.0f} min for what takes 100 min in turns."
+        )
+        best, worst = found.pairs.iloc[0], found.pairs.iloc[-1]
+        said.append(
+            f"The gentlest pair is {_pair(best)}; the harshest is {_pair(worst)}."
+            if len(found.pairs) > 1
+            else f"The one pair is {_pair(best)}."
+        )
+    return said
+
+
+def _pair(row: pd.Series) -> str:
+    return (
+        f"{row['first']} ({slowdown(float(row['first_slowdown']))}) with {row['second']} "
+        f"({slowdown(float(row['second_slowdown']))})"
+    )
+
+
+def section(matrices: Sequence[SlowdownMatrix]) -> Section | None:
+    """Make the section; None where nothing was co-run."""
+    shown = [matrix for matrix in matrices if matrix.n]
+    if not shown:
+        return None
+    blocks: list[Block] = []
+    for matrix in shown:
+        if len(shown) > 1:
+            blocks.append(Heading(title=f"{matrix.gpu}, {matrix.mechanism}"))
+        blocks += _blocks(matrix)
+    return Section(key="interference", title="Who slows whom", blocks=tuple(blocks))
+
+
+def _blocks(matrix: SlowdownMatrix) -> list[Block]:
+    place = f"{matrix.gpu}, {matrix.mechanism}"
+    blocks: list[Block] = [Text(sentences=(*sentences(matrix), *limits(matrix)))]
+    if matrix.flagged:
+        blocks.append(
+            Notice(
+                level="warning",
+                sentence=f"The solo baseline of {counted(len(matrix.flagged), 'workload')} on {matrix.gpu} is "
+                "doubtful; their values are marked, and left out of the sentences and lists.",
+            )
+        )
+    blocks += [Notice(level="info", sentence=note) for note in matrix.notes]
+    blocks.append(matrix_block(matrix))
+    blocks.append(_by_workload(matrix, place))
+    blocks += _extremes(matrix, place)
+    return blocks
+
+
+def basis(matrix: SlowdownMatrix) -> str:
+    """Say what stands behind a matrix."""
+    kind = "simulated" if matrix.simulated else "measured"
+    return (
+        f"{counted(matrix.n, 'run')} of two jobs of {counted(len(matrix.workloads), 'workload')}, "
+        f"{counted(matrix.sources, 'file')}, {kind}. Row: who is slowed; column: by whom. Repeats as their median, the "
+        "diagonal as the mean of both members."
+    )
+
+
+def matrix_block(matrix: SlowdownMatrix) -> Matrix:
+    """Make the block that holds every cell."""
+    return Matrix.model_validate(
+        {
+            "title": f"Slowdown on {matrix.gpu} under {matrix.mechanism}",
+            "gpu": matrix.gpu,
+            "mechanism": matrix.mechanism,
+            "workloads": matrix.workloads,
+            **{name: plain(getattr(matrix, name)) for name in ("slowdown", "low", "high", "stp", "state", "runs")},
+            "caption": basis(matrix),
+        }
+    )
+
+
+def _by_workload(matrix: SlowdownMatrix, place: str) -> Table:
+    """How much each workload suffers and how much it hurts."""
+    trusted = np.where(matrix.state == FLAGGED, np.nan, matrix.slowdown)
+    rows: list[dict[str, Any]] = []
+    for index, workload in enumerate(matrix.workloads):
+        suffers, hurts = trusted[index], trusted[:, index]
+        rows.append(
+            {
+                "workload": workload,
+                **_spread("suffers", suffers),
+                **_spread("hurts", hurts),
+                "partners": int((~np.isnan(suffers)).sum()),
+                "flagged": workload in matrix.flagged,
+            }
+        )
+    rows.sort(key=lambda row: (row["suffers"] is None, -(row["suffers"] or 0)))
+    columns = (
+        column("workload", "workload"),
+        column("suffers", "is slowed", "ratio", low="suffers_low", high="suffers_high"),
+        column("suffers_low", "is slowed, least", "ratio"),
+        column("suffers_high", "is slowed, most", "ratio"),
+        column("hurts", "slows others", "ratio", low="hurts_low", high="hurts_high"),
+        column("hurts_low", "slows others, least", "ratio"),
+        column("hurts_high", "slows others, most", "ratio"),
+        column("partners", "partners", "count"),
+        column("flagged", "flagged", "flag"),
+    )
+    caption = "Median over its partners, with the smallest and the largest value below; flagged values are left out."
+    return table(f"How much each workload suffers and hurts, {place}", rows, columns, caption=caption)
+
+
+def _spread(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float | None]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return {name: None, f"{name}_low": None, f"{name}_high": None}
+    return {name: float(np.median(known)), f"{name}_low": float(known.min()), f"{name}_high": float(known.max())}
+
+
+def _extremes(matrix: SlowdownMatrix, place: str) -> list[Block]:
+    pairs = facts(matrix).pairs
+    if len(pairs) <= 2:
+        return []
+    named = min(_NAMED, len(pairs) // 2)
+    pairs = pairs.assign(together=100 / pairs["stp"])
+    columns = (
+        column("first", "job"),
+        column("first_slowdown", "its slowdown", "ratio"),
+        column("second", "beside"),
+        column("second_slowdown", "its slowdown", "ratio"),
+        column("together", "together, of 100 min in turns", "number"),
+    )
+    caption = "Ordered by the slowdown of the member that suffers more."
+    return [
+        table(f"The gentlest pairs, {place}", pairs.head(named), columns, caption=caption),
+        table(f"The harshest pairs, {place}", pairs.tail(named).iloc[::-1], columns, caption=caption),
+    ]
+
+
+def limits(matrix: SlowdownMatrix) -> list[str]:
+    """Say how many pairs keep both members within the usual limits; nothing where no pair was measured."""
+    worst = facts(matrix).pairs["worst"]
+    if worst.empty:
+        return []
+    parts = [f"{int((worst <= most).sum()):,} within {significant(most)} x" for most in _LIMITS]
+    return [
+        f"Of {counted(len(worst), 'pair')}, {', '.join(parts[:-1])} and {parts[-1]} for both jobs. Whether a pair "
+        "fits in memory is another question."
+    ]

@@ -1,0 +1,64 @@
+"""What the warps of each profiled workload wait for."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.interference.finding import counted, named
+from analysis.report.document import Block, Notice, Section, Text
+from analysis.report.table import column, table
+from analysis.stalls.shares import ENOUGH_ACCOUNTED
+
+#: Reasons below this percentage of warp cycles are left to the CSV of the Stalls page.
+_LEAST_SHARE = 1.0
+
+_COLUMNS = (
+    column("workload", "workload"),
+    column("gpu", "GPU"),
+    column("reason", "stall reason"),
+    column("group", "group"),
+    column("share", "share of warp cycles", "percent"),
+    column("cycles", "cycles per issue", "number"),
+    column("accounted", "accounted", "percent"),
+    column("launches", "launches", "count"),
+)
+_VERDICTS = (
+    column("workload", "workload"),
+    column("gpu", "GPU"),
+    column("kind", "bound by"),
+    column("sentence", "why", "prose"),
+)
+
+
+def section(shares: pd.DataFrame, verdicts: pd.DataFrame) -> Section | None:
+    """Make the section of the rows of `analysis.stalls.shares.stall_shares` by workload; None without profiles."""
+    if shares.empty:
+        return None
+    blocks: list[Block] = [Text(sentences=(sentence(verdicts),))]
+    little = shares[shares["accounted"] < ENOUGH_ACCOUNTED].drop_duplicates(["workload", "gpu"])
+    if len(little):
+        blocks.append(
+            Notice(
+                level="warning",
+                sentence=f"The reported reasons leave a part of the warp cycles open for {named(little['workload'])}; "
+                "shares are not scaled up to hide it.",
+            )
+        )
+    blocks.append(table("What bounds each workload", verdicts, _VERDICTS))
+    large = shares[shares["share"] >= _LEAST_SHARE]
+    caption = (
+        f"Reasons of at least {_LEAST_SHARE:.0f} % of the warp cycles; launches weighted by "
+        f"{named(sorted(set(shares['weight'].astype(str))))}. A reason that a GPU does not have is absent, not zero."
+    )
+    blocks.append(table("Stall reasons", large, _COLUMNS, caption=caption))
+    return Section(key="stalls", title="Why the jobs wait", blocks=tuple(blocks))
+
+
+def sentence(verdicts: pd.DataFrame) -> str:
+    """Say how many workloads are bound by what."""
+    counts = verdicts["kind"].value_counts()
+    parts = [f"{number} {kind}" for kind, number in counts.items() if kind != "unknown"]
+    unknown = int(counts.get("unknown", 0))
+    if unknown:
+        parts.append(f"{unknown} without a verdict")
+    return f"Of {counted(len(verdicts), 'profiled workload')}: {', '.join(parts)}."
