@@ -137,16 +137,7 @@ def read_sheet(opened: Opened) -> Sheet:
         If the file is too large, can't be decoded, repeats a column, or has no data rows.
     """
     where = Where(opened.name)
-    if opened.path.stat().st_size > MAX_BYTES:
-        raise InputRefusedError(
-            f"the table is larger than {MAX_BYTES >> 20} MiB", "Split it, or save it as Parquet.", where
-        )
-    try:
-        text = opened.path.read_text(encoding=opened.encoding)
-    except UnicodeError as error:
-        raise InputRefusedError(
-            f"the bytes aren't valid {opened.encoding}", "Save the table as UTF-8 and load it again.", where
-        ) from error
+    text = read_text(opened)
     lines = _LINE_END.split(text)
     first = next((number for number, line in enumerate(lines) if line.strip()), None)
     if first is None:
@@ -168,6 +159,29 @@ def read_sheet(opened: Opened) -> Sheet:
         raise InputRefusedError("the table has a header and no rows", "Export it again, with its data.", where)
     cells = pd.DataFrame(rows, index=pd.Index(at, name="line", dtype="int64"), columns=list(header), dtype=object)
     return Sheet(header, cells, delimiter, raw, rejects)
+
+
+def read_text(opened: Opened) -> str:
+    """Return the whole text of a file that is small by nature.
+
+    Raises
+    ------
+    InputRefusedError
+        If it is too large for such a file, or no text.
+    """
+    where = Where(opened.name)
+    path = opened.text or opened.path
+    if path.stat().st_size > MAX_BYTES:
+        raise InputRefusedError(
+            f"the table is larger than {MAX_BYTES >> 20} MiB", "Split it, or save it as Parquet.", where
+        )
+    try:
+        # A clean text is UTF-8, whatever the file was written in.
+        return path.read_text(encoding="utf-8-sig" if opened.text else opened.encoding)
+    except (UnicodeError, LookupError) as error:
+        raise InputRefusedError(
+            f"the bytes are no text in {opened.encoding}", "Save the table as UTF-8 and load it again.", where
+        ) from error
 
 
 def _header(line: str) -> tuple[tuple[str, ...], str]:

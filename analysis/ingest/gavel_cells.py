@@ -15,10 +15,10 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.delimited import read_text
 from analysis.ingest.format import Opened
 
 SOLO = "null"
-MAX_BYTES = 256 << 20
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _START = re.compile(
@@ -70,17 +70,7 @@ def read_cells(opened: Opened) -> list[Cell]:
     InputRefusedError
         If the file is too large, isn't valid JSON, or is nested in another way; with the line.
     """
-    if opened.path.stat().st_size > MAX_BYTES:
-        raise InputRefusedError(
-            f"the file is larger than {MAX_BYTES >> 20} MiB", "Split it by GPU.", Where(opened.name)
-        )
-    try:
-        text = opened.path.read_text(encoding=opened.encoding)
-    except UnicodeError as error:
-        raise InputRefusedError(
-            f"the bytes aren't valid {opened.encoding}", "Save the file as UTF-8.", Where(opened.name)
-        ) from error
-    return _Walk(text, opened.name).cells()
+    return _Walk(read_text(opened), opened.name).cells()
 
 
 class _Walk:

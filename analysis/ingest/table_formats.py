@@ -6,6 +6,7 @@ from analysis.ingest.format import Format
 from analysis.ingest.gavel import GavelOracle, GavelSimulation
 from analysis.ingest.kace_kernel_lengths import KaceKernelLengths
 from analysis.ingest.kace_pairs import KacePairs
+from analysis.ingest.kace_triples import KaceTriples
 from analysis.ingest.lucid_pairs import LucidPairs
 from analysis.ingest.lucid_solo import LucidSolo
 from analysis.ingest.own_coruns import OwnCoruns
@@ -13,6 +14,7 @@ from analysis.ingest.own_profiles import OwnProfiles
 
 TABLE_FORMATS: tuple[Format, ...] = (
     KacePairs(),
+    KaceTriples(),
     KaceKernelLengths(),
     GavelOracle(),
     GavelSimulation(),
