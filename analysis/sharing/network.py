@@ -54,6 +54,7 @@ def solve(
     demand: Floats,
     delay: Floats,
     coupling: Floats | None = None,
+    weight: Floats | None = None,
     *,
     corrected: bool = True,
     tolerance: float = 1e-6,
@@ -69,9 +70,11 @@ def solve(
     delay : ndarray (b, k)
         Cycles of a customer's cycle spent at no station.
     coupling : ndarray (b, k, k, s), optional
-        How much of the queue of class j stands before class i: 1 in a station that both share, 0 in one that each has
-        to itself, between for a partly shared one, and the ratio of their numbers where j comes from more or fewer
-        places than i. All 1 by default.
+        Share of the places of class i at which class j is met: 1 in a station that both share, 0 in one that each has
+        to itself, between for a partly shared one; 1 on the diagonal. All 1 by default.
+    weight : ndarray (b, k, s), optional
+        How many places feed the station with each class's customers; only ratios count. All 1 by default. Needs
+        `coupling`.
     corrected : bool
         One round of Chandy and Neuse's correction; without it, plain Bard-Schweitzer.
     tolerance : float
@@ -85,7 +88,10 @@ def solve(
     # Batch last: sums over few classes and stations are then sums of long rows, several times faster.
     people, think = np.ascontiguousarray(population.T), np.ascontiguousarray(delay.T)
     work = np.ascontiguousarray(np.moveaxis(demand, 0, 2))
-    between = None if coupling is None else np.ascontiguousarray(np.moveaxis(coupling, 0, 3))
+    seen = coupling
+    if coupling is not None and weight is not None:
+        seen = coupling * weight[:, None, :, :] / weight[:, :, None, :]
+    between = None if seen is None else np.ascontiguousarray(np.moveaxis(seen, 0, 3))
     total = think + work.sum(axis=1)
     queue = np.divide(people, total, out=np.zeros_like(people), where=total > 0)[:, None] * work
     network = _Network(people, work, think, between, None)

@@ -1,0 +1,238 @@
+"""The simulator: sets of jobs, a GPU and a mechanism to slowdowns and latencies, many sets at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, permutations
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.errors import NotFoundError, UsageError
+from analysis.sharing import engine
+from analysis.sharing.corun import HEAD_OF_LINE
+from analysis.sharing.hardware import machine as find_machine
+from analysis.sharing.layout import Layout, instances, mig_choices, mig_profiles
+from analysis.sharing.mechanisms import CudaMps, Mechanism, Mig, TimeSlicing
+from analysis.sharing.serving import latency
+from analysis.sharing.work import Service, Workload
+
+Floats = npt.NDArray[np.float64]
+
+#: Members that may meet in one set: beyond that the combinations of phases are too many.
+MOST_MEMBERS = 4
+
+
+@dataclass(frozen=True)
+class CoRun:
+    """What a set of jobs does to one another.
+
+    Attributes
+    ----------
+    gpu, mechanism : str
+        Where and how.
+    workloads : tuple of str
+        The members, in the order given.
+    outcome : {"ran", "did_not_run"}
+        A set whose memory does not fit does not run.
+    note : str
+        Why it did not run; empty otherwise.
+    labels : tuple of str
+        What each member was given (MIG profile, share of the SMs).
+    priority : tuple of int
+        Rank of each member; higher goes first.
+    slowdown : ndarray (k,)
+        S of each member; NaN if it did not run.
+    p50_solo_ms, p99_solo_ms, p50_ms, p99_ms : ndarray (k,)
+        Latencies of a server's requests alone and in the set; NaN for jobs that serve nobody.
+    step_p50_ms, step_p99_ms : ndarray (k,)
+        Percentiles of a server's step in the set: the time per output token of LLM decoding.
+    """
+
+    gpu: str
+    mechanism: str
+    workloads: tuple[str, ...]
+    outcome: str
+    note: str
+    labels: tuple[str, ...]
+    priority: tuple[int, ...]
+    slowdown: Floats
+    p50_solo_ms: Floats
+    p99_solo_ms: Floats
+    p50_ms: Floats
+    p99_ms: Floats
+    step_p50_ms: Floats
+    step_p99_ms: Floats
+
+
+class Simulator:
+    """Simulates jobs on one GPU.
+
+    A job's slowdown in a set is the largest over the parts of the set that contain it. A third job can slow a second so
+    much that the first gets on better than with the second alone; the model does not count on such relief, so company
+    never speeds anyone up.
+
+    Parameters
+    ----------
+    gpu : str
+        Any spelling of a GPU that `analysis.sharing.hardware.machines` lists.
+    workloads : sequence of Workload
+        The jobs that sets are made of.
+    head_of_line : float
+        How far kernels that don't fit beside each other take turns, 0 to 1.
+    """
+
+    def __init__(self, gpu: str, workloads: Sequence[Workload], *, head_of_line: float = HEAD_OF_LINE) -> None:
+        self.machine = find_machine(gpu)
+        self.jobs = engine.job_table(workloads, self.machine)
+        self._places = {workload.name: place for place, workload in enumerate(workloads)}
+        self._head_of_line = head_of_line
+
+    @property
+    def workloads(self) -> list[str]:
+        """Names of the jobs, in the order given."""
+        return list(self._places)
+
+    def step_ms(self, workload: str) -> float:
+        """Return the time of one step alone on the GPU, the host's part included, without idling for requests."""
+        return float(self.jobs.step_us[self._place(workload)]) / 1e3
+
+    def duty(self, workload: str) -> float:
+        """Return the share of a step in which a kernel of the job is on the GPU."""
+        place = self._place(workload)
+        return float(self.jobs.busy_us[place] / self.jobs.step_us[place])
+
+    def fits(self, workload: str) -> bool:
+        """Say whether the job's memory fits onto the GPU."""
+        return CudaMps().layout(self.machine, 1).misfit(self._memory((self._place(workload),))) is None
+
+    def pairs(self, mechanism: Mechanism | None = None) -> list[CoRun]:
+        """Co-run all unordered pairs, each workload with itself too."""
+        return self.co_run(list(combinations_with_replacement(self.workloads, 2)), mechanism)
+
+    def co_run(self, sets: Sequence[Sequence[str]], mechanism: Mechanism | None = None) -> list[CoRun]:
+        """Co-run sets of jobs.
+
+        Parameters
+        ----------
+        sets : sequence of sequence of str
+            Names of the members of each set; a name may stand twice.
+        mechanism : Mechanism, optional
+            How they share the GPU; CUDA MPS by default.
+
+        Returns
+        -------
+        list of CoRun
+            One a set, in order.
+
+        Raises
+        ------
+        NotFoundError
+            If a workload is unknown.
+        UsageError
+            If more than four jobs meet in a set, or the mechanism does not take the set.
+        """
+        how = mechanism or CudaMps()
+        groups: list[engine.Group] = []
+        for names in sets:
+            members = tuple(self._place(name) for name in names)
+            if isinstance(how, Mig) and not how.profiles:
+                layout = self._cut(members)
+            else:
+                layout = how.layout(self.machine, len(members))
+            if max(len(part) for part in engine.components(layout)) > MOST_MEMBERS:
+                raise UsageError(
+                    f"{len(members)} jobs share one GPU", f"The simulator takes up to {MOST_MEMBERS} that meet."
+                )
+            groups.append((members, layout))
+        notes = [layout.misfit(self._memory(members)) for members, layout in groups]
+        fitting = [group for group, note in zip(groups, notes, strict=True) if note is None]
+        solved = engine.slowdowns(self.jobs, fitting, how, self._head_of_line)
+        turn = (how.quantum_ms + how.switch_ms) / 2 if isinstance(how, TimeSlicing) else 0.0
+        latencies = _latencies(self.jobs, fitting, solved, turn)
+        found = iter(zip(solved, latencies, strict=True))
+        return [
+            self._result(group, how, note or "", None if note is not None else next(found))
+            for group, note in zip(groups, notes, strict=True)
+        ]
+
+    def _place(self, name: str) -> int:
+        if name not in self._places:
+            known = ", ".join(self._places)
+            raise NotFoundError(f"the simulator has no workload {name!r}", f"It has {known}.")
+        return self._places[name]
+
+    def _memory(self, members: tuple[int, ...]) -> Floats:
+        return np.array([self.jobs.workloads[member].memory_mib for member in members])
+
+    def _cut(self, members: tuple[int, ...]) -> Layout:
+        """Cut the GPU for the largest sum of speeds. Instances don't interact, so each job is tried alone in each."""
+        choices = mig_choices(self.machine, len(members))
+        if not choices:
+            # Says that the GPU can't be partitioned, or that there are too many members.
+            names = list(mig_profiles(self.machine))
+            return instances(self.machine, tuple((names or ["1g"])[:1] * len(members)))
+        memory = self._memory(members)
+        speeds: dict[tuple[int, str], float] = {}
+        for profile in mig_profiles(self.machine).values():
+            layout = instances(self.machine, (profile.name,))
+            able = [m for m, need in zip(members, memory, strict=True) if need <= profile.memory_mib]
+            solved = engine.slowdowns(self.jobs, [((m,), layout) for m in able], Mig(), self._head_of_line)
+            speeds |= {(m, profile.name): 1 / float(s[0]) for m, s in zip(able, solved, strict=True)}
+        best, total = choices[-1], -1.0
+        for choice in choices:
+            for order in sorted(set(permutations(choice)), key=lambda parts: [p.name for p in parts]):
+                reached = [speeds.get((m, p.name), 0.0) for m, p in zip(members, order, strict=True)]
+                # A choice that leaves one out is worse than any that doesn't.
+                value = sum(reached) if all(reached) else 0.0
+                if value > total + 1e-9:
+                    best, total = order, value
+        return instances(self.machine, tuple(profile.name for profile in best))
+
+    def _result(
+        self, group: engine.Group, how: Mechanism, note: str, found: tuple[Floats, dict[str, Floats]] | None
+    ) -> CoRun:
+        members, layout = group
+        unknown = np.full(len(members), np.nan)
+        slowdown, latencies = (unknown, dict.fromkeys(_LATENCIES, unknown)) if found is None else found
+        return CoRun(
+            gpu=self.machine.name,
+            mechanism=how.name,
+            workloads=tuple(self.jobs.workloads[member].name for member in members),
+            outcome="did_not_run" if found is None else "ran",
+            note=note,
+            labels=layout.labels,
+            priority=tuple(layout.priority.tolist()),
+            slowdown=slowdown,
+            **latencies,
+        )
+
+
+_LATENCIES = ("p50_solo_ms", "p99_solo_ms", "p50_ms", "p99_ms", "step_p50_ms", "step_p99_ms")
+
+
+def _latencies(
+    jobs: engine.JobTable, groups: list[engine.Group], slowdowns: list[Floats], turn_ms: float
+) -> list[dict[str, Floats]]:
+    """Walk the queues of all servers of all sets at once."""
+    results = [{name: np.full(len(members), np.nan) for name in _LATENCIES} for members, _ in groups]
+    servers: dict[Service, list[tuple[int, int, float, float, float]]] = defaultdict(list)
+    duty = jobs.busy_us / jobs.step_us
+    for number, ((members, _), slowdown) in enumerate(zip(groups, slowdowns, strict=True)):
+        for place, member in enumerate(members):
+            service = jobs.workloads[member].service
+            if service is not None:
+                # Under time-slicing a request may come in the middle of another's slice.
+                wait = turn_ms * float(sum(duty[m] for position, m in enumerate(members) if position != place))
+                servers[service].append((number, place, jobs.step_us[member] / 1e3, slowdown[place], wait))
+    for service, entries in servers.items():
+        figures = np.array([entry[2:] for entry in entries])
+        alone = latency(figures[:, 0], np.ones(len(figures)), service)
+        shared = latency(figures[:, 0], figures[:, 1], service, figures[:, 2])
+        columns = (alone.p50_ms, alone.p99_ms, shared.p50_ms, shared.p99_ms, shared.step_p50_ms, shared.step_p99_ms)
+        for name, values in zip(_LATENCIES, columns, strict=True):
+            for (number, place, *_), value in zip(entries, values, strict=True):
+                results[number][name][place] = value
+    return results
