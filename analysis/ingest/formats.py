@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from analysis.ingest.format import Format, Opened
 from analysis.ingest.ncu_long import NcuLong
+from analysis.ingest.ncu_summary import NcuSummary
+from analysis.ingest.ncu_wide import NcuWide
 from analysis.ingest.refusals import explain
-from analysis.ingest.table_formats import TABLE_FORMATS
 from analysis.ingest.table_formats import TABLE_FORMATS
 
 #: The particular ones first: a format that asks for fewer signs comes after those that ask for more.
-FORMATS: tuple[Format, ...] = (NcuLong(), *TABLE_FORMATS)
+FORMATS: tuple[Format, ...] = (NcuLong(), NcuSummary(), NcuWide(), *TABLE_FORMATS)
 
 
 def choose(opened: Opened) -> Format:

@@ -53,6 +53,8 @@ class Measured:
         The cells' text.
     launches : pd.DataFrame
         process_id, launch_id, name, grid, block, cc, device, invocations, line.
+    note : pa.Array, optional
+        What to keep beside the values, such as the range that a summary prints.
     """
 
     launch: Ints
@@ -66,6 +68,7 @@ class Measured:
     numbers: Numbers
     text: pa.Array
     launches: pd.DataFrame
+    note: pa.Array | None = None
 
     def __post_init__(self) -> None:
         self.metric_names = [_internal(name) for name in self.metric_names]
@@ -121,7 +124,7 @@ def assemble(rows: Measured) -> Assembled:
     units = [base(name) for name in rows.unit_names]
     factor = np.array([unit.factor for unit in units])
     values = rows.numbers.values * factor[rows.unit] if np.any(factor != 1.0) else rows.numbers.values
-    wrong = _wrong(rows)
+    wrong = damaged(rows)
     max_rate = np.array([name.endswith(".max_rate") for name in rows.metric_names])[rows.metric]
     marks = mark(rows.launch, rows.metric, rows.metric_names, values)
     kernel = rows.launches.copy()
@@ -151,8 +154,11 @@ def _internal(name: str) -> str:
     return (found["name"] or found["first"]) if found else name.strip()
 
 
-def _wrong(rows: Measured) -> Bools:
-    """Tell text metrics, such as a cache configuration, from numbers that were damaged."""
+def damaged(rows: Measured) -> Bools:
+    """Tell numbers that were damaged from metrics that are text, such as a cache configuration.
+
+    A cell that is no number is damaged if its metric has a unit or is a number in another row.
+    """
     bad = rows.numbers.wrong
     if not bad.any():
         return bad
@@ -220,8 +226,10 @@ def _dictionary(codes: Ints, names: Sequence[str | None]) -> pa.DictionaryArray:
 def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -> pa.Table:
     """Return the rows of `kernel_metric`."""
     no_number = np.isnan(marks.values)
-    text = pc.if_else(pa.array(no_number), rows.text, pa.scalar(None, pa.string())) if no_number.any() else None
-    # A value taken from another suffix keeps what was printed.
+    beside = rows.note if rows.note is not None else pa.scalar(None, pa.string())
+    text = rows.note
+    if no_number.any():
+        text = pc.if_else(pa.array(no_number), rows.text, beside)
     count = len(rows.launch)
     table = pa.table(
         {

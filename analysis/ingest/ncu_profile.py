@@ -17,6 +17,7 @@ from analysis.ingest.numbers import Separators
 from analysis.store.parsed import Frame, Parsed
 
 MAX_RATE = "max_rate"
+_DEVICE_NAME = "device__attribute_display_name"
 
 
 def profile(
@@ -75,7 +76,7 @@ def profile(
             Where(opened.name, first[0]),
         )
     workload, assumed = guesses.workload_of(opened.name, hints)
-    said = [text for _, text in cells.other]
+    said = _device_names(measured) or [text for _, text in cells.other]
     gpu = guesses.gpu_of(built.kernel["cc"].fillna(""), opened.name, hints, said)
     kernel = built.kernel.assign(workload=workload, gpu=built.kernel["cc"].fillna("").map(gpu.by_cc))
     share, total = accounted(
@@ -107,6 +108,14 @@ def profile(
         report=report,
         warnings=(*assumed, *gpu.warnings, *extra_warnings, *warnings),
     )
+
+
+def _device_names(measured: Measured) -> list[str]:
+    """Return the GPU's name where the raw page states it: the only place in ncu's tables that does."""
+    if _DEVICE_NAME not in measured.metric_names:
+        return []
+    rows = np.flatnonzero(measured.metric == measured.metric_names.index(_DEVICE_NAME))
+    return sorted({str(measured.text[int(row)].as_py()) for row in rows})
 
 
 def _told(
