@@ -11,6 +11,8 @@ from analysis.ingest.lucid_pairs import LucidPairs
 from analysis.ingest.lucid_solo import LucidSolo
 from analysis.ingest.own_coruns import OwnCoruns
 from analysis.ingest.own_profiles import OwnProfiles
+from analysis.ingest.tally_coruns import TallyCoruns
+from analysis.ingest.tally_solo import TallySolo
 
 TABLE_FORMATS: tuple[Format, ...] = (
     KacePairs(),
@@ -20,6 +22,8 @@ TABLE_FORMATS: tuple[Format, ...] = (
     GavelSimulation(),
     LucidPairs(),
     LucidSolo(),
+    TallyCoruns(),
+    TallySolo(),
     OwnCoruns(),
     OwnProfiles(),
 )

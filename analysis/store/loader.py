@@ -16,7 +16,8 @@ from analysis.store.parsed import FRAME_COLUMNS, REJECTED_COLUMNS, Frame, Parsed
 
 #: Tables whose rows belong to a source, children first.
 SOURCE_TABLES = (
-    "kernel_metric", "kernel_rule", "kernel", "solo", "feature", "member", "run", "telemetry", "rejected_row", "source",
+    "kernel_metric", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run", "telemetry",
+    "rejected_row", "source",
 )  # fmt: skip
 
 IMPORTER_VERSION = "1"
@@ -84,7 +85,8 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
         )
         cursor.execute(
             """INSERT INTO source (source_id, dataset, file_name, sha256, bytes, format, era, importer_version,
-                   rows_read, rows_loaded, rows_set_aside, rows_rejected, set_aside, report, simulated, licence, citation)
+                   rows_read, rows_loaded, rows_set_aside, rows_rejected, set_aside, report, simulated, licence,
+                   citation)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             [
                 source_id, info.dataset, info.file_name, info.sha256, info.size, parsed.format, parsed.era,
@@ -219,8 +221,10 @@ def _load_runs(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, 
     if run is None:
         return
     first = _next(cursor, "run", "run_id")
-    for name in ("run", "member"):
-        frame = parsed.frames[name]
+    for name in ("run", "member", "member_latency"):
+        frame = parsed.frames.get(name)
+        if frame is None:
+            continue
         columns = [column for column in _given(frame, name) if column != "run"]
         with _incoming(cursor, frame) as view:
             _insert(cursor, name, view, dataset, source_id, columns=columns, extra=("run_id", "? + f.run", first))

@@ -29,6 +29,7 @@ FRAME_COLUMNS: Mapping[str, tuple[str, ...]] = {
         "p99_solo_ms", "p99_corun_ms", "peak_memory_mib", "memory_kind", "thread_percentage", "memory_cap_mib",
         "mig_profile", "priority", "flags",
     ),
+    "member_latency": ("run", "slot", "statistic", "solo_ms", "corun_ms"),
     "telemetry": ("workload", "gpu", "device", "entity", "measured_at", "name", "value", "unit", "reason"),
 }  # fmt: skip
 

@@ -74,6 +74,27 @@ def pairs(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     )
 
 
+def latencies(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Return one row a member and statistic of its latency, the 99th percentile included.
+
+    Returns
+    -------
+    pd.DataFrame
+        dataset, run_id, gpu, mechanism, slot, workload, statistic (``mean``, ``p90``, ``p95``, ``p99`` ...), solo_ms,
+        corun_ms, note, simulated.
+    """
+    where, values = (chosen or Filter()).where("dataset", "gpu", "mechanism", "workload", "source_id")
+    return database.query(
+        f"""WITH everyone AS ({_MEMBERS}), statistics AS (
+              SELECT run_id, slot, statistic, solo_ms, corun_ms FROM member_latency
+              UNION ALL SELECT run_id, slot, 'p99', p99_solo_ms, p99_corun_ms FROM member
+                        WHERE p99_solo_ms IS NOT NULL OR p99_corun_ms IS NOT NULL)
+            SELECT dataset, run_id, gpu, mechanism, slot, workload, statistic, solo_ms, corun_ms, note, simulated
+            FROM everyone JOIN statistics USING (run_id, slot) WHERE {where} ORDER BY run_id, slot, statistic""",
+        values,
+    )
+
+
 def solos(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     """Return one row a solo measurement.
 
