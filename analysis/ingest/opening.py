@@ -138,10 +138,9 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int) -> list[Op
         _not_deeper(depth, where)
         below = folder / f"zip-{depth}-{path.name[-20:]}"
         below.mkdir()
-        members = list(unpack_zip(path, below, where))
         found: list[Opened] = []
-        for member, target in members:
-            shown = member if len(members) == 1 else f"{name}/{member}"
+        for member, target in list(unpack_zip(path, below, where)):
+            shown = f"{name}/{member}"
             found += _open(target, shown, target.stat().st_size, below, depth + 1)
         return found
     stats = measure(path)

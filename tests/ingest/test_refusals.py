@@ -1,0 +1,147 @@
+"""What is no profile is refused with one sentence and the cure, and the database stays as it was."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from ncu_files import PREAMBLE, Row, long_form, profile_rows, stall, wide_form
+
+from analysis.ingest.importer import import_file, import_paths
+from analysis.ingest.preview import preview
+from analysis.store.database import Database
+
+TEXT_REPORT = """==PROF== Connected to process 807108 (/opt/bench)
+==PROF== Profiling "gemm" - 0: 0%....50%....100% - 9 passes
+[807108] bench@127.0.0.1
+  gemm(int) (1024, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 8.6
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ------------- ------------
+    Metric Name               Metric Unit Metric Value
+    ----------------------- ------------- ------------
+    DRAM Frequency          cycle/nsecond         6.27
+"""
+
+GOOD = long_form(profile_rows())
+
+
+def zipped(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "."), content)
+    return out.getvalue()
+
+
+CASES = {
+    "empty": ("a.csv", b"", ("is empty", "Export it again")),
+    "blanks": ("a.csv", b"\n  \r\n\n", ("nothing but blanks", "Export it again")),
+    "text report": ("a.csv", TEXT_REPORT.encode(), ("text report of Nsight Compute", "ncu --import")),
+    "coloured text report": ("a.csv", b"\x1b[36m[INFO]\x1b[39m\n" + TEXT_REPORT.encode(), ("text report", "--csv")),
+    "no permission": (
+        "a.txt",
+        b"==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n",
+        ("permission", "NVreg_RestrictProfilingToAdminUsers=0"),
+    ),
+    "no kernels": (
+        "a.txt",
+        b"==PROF== Connected to process 3\n==WARNING== No kernels were profiled.\n",
+        ("no kernels were profiled", "--target-processes all"),
+    ),
+    "another error": (
+        "a.txt",
+        b"==PROF== Connected\n==ERROR== The application returned an error code (9).\n",
+        ("returned an error code (9)", "profile again"),
+    ),
+    "screen output": ("a.txt", "\n".join(PREAMBLE).encode(), ("without a table", "--log-file")),
+    "binary report": ("run7.ncu-rep", b"NVR\x00\x01\x02" + bytes(range(256)) * 40, ("ncu --import run7.ncu-rep",)),
+    "systems report": ("run7.nsys-rep", b"\x00\x01\x02\x03" + bytes(range(256)) * 40, ("nsys stats",)),
+    "database": ("a.sqlite", b"SQLite format 3\x00" + bytes(4096), ("SQLite",)),
+    "pickle": ("a.pkl", b"\x80\x04\x95" + bytes(range(64)) * 9, ("pickle", "CSV")),
+    "spreadsheet": ("a.xlsx", zipped(**{"[Content_Types]__xml": b"<x/>", "xl": b"1"}), ("Excel", "Save the sheet")),
+    "zstd": ("a.csv.zst", b"\x28\xb5\x2f\xfd" + bytes(range(200)), ("zstd", "gzip")),
+    "web page": ("a.csv", b"<!DOCTYPE html>\n<html><body>429</body></html>", ("web page", "raw file")),
+    "lfs pointer": ("a.csv", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ("git lfs pull",)),
+    "json": ("a.json", b'{"a": [1, 2]}', ("JSON", "StallScope reads")),
+    "another table": ("a.csv", b"city,people,area\nBern,134591,51.6\n", ("city, people, area", "StallScope reads")),
+    "words": ("a.txt", b"hello\nworld\n", ("text without a table",)),
+    "cut off": ("a.csv", GOOD[:-9], ("cut off in the middle", "line 22")),
+    "cut off in the unit": ("a.csv", GOOD[: GOOD.rindex(b'"25.17"') - 9], ("cut off in the middle", "line 22")),
+    "no rows": ("a.csv", long_form([]), ("header and no rows", "--launch-count")),
+    "no rows after an error": (
+        "a.csv",
+        long_form([], before=["==ERROR== ERR_NVGPUCTRPERM - no permission"]),
+        ("permission", "NVreg"),
+    ),
+    "all rows wrong": ("a.csv", long_form([Row(0, stall("wait"), "x", "inst")]), ("no number here",)),
+    "ten thousand columns": (
+        "a.csv",
+        wide_form({f"sm__m{n}.sum": ("", ["1"]) for n in range(10_000)}),
+        ("10,011 columns", "at most"),
+    ),
+    "ten thousand other columns": ("a.csv", ",".join(f"c{n}" for n in range(10_000)).encode(), ("10,000 columns",)),
+    "one long line": ("a.csv", b"x" * (50 << 20), ("longer than a mebibyte",)),
+    "one long line in a table": ("a.csv", GOOD + b"y" * (50 << 20), ("longer than a mebibyte",)),
+    "long line in a row": ("a.csv", long_form([Row(0, "m.sum", "1" * (3 << 20))]), ("longer than a mebibyte",)),
+    "unknown encoding": ("a.csv", "时间,值\n".encode("gb18030") + b"\x81\x20\x8d\x90", ("encoding", "UTF-8")),
+    "zip bomb": ("a.zip", zipped(a__csv=b"0" * (80 << 20)), ("200 times larger", "unpack it yourself")),
+    "gzip bomb": ("a.csv.gz", gzip.compress(b"0" * (80 << 20)), ("200 times larger", "unpack it yourself")),
+    "damaged gzip": ("a.csv.gz", gzip.compress(GOOD)[:-20], ("cut off before its end",)),
+    "no gzip inside": ("a.csv.gz", gzip.compress(GOOD)[:60] + b"nonsense" * 99, ("gzip file is damaged",)),
+    "damaged zip": ("a.zip", zipped(a__csv=GOOD)[:-30], ("zip file is damaged",)),
+    "empty zip": ("a.zip", zipped(), ("holds no files",)),
+    "empty file in a gzip": ("a.csv.gz", gzip.compress(b""), ("nothing but blanks",)),
+    "nested too deeply": ("a.zip", zipped(b__zip=zipped(c__zip=zipped(a__csv=GOOD))), ("too deeply",)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(database: Database, tmp_path: Path, case: str) -> None:
+    name, content, words = CASES[case]
+    path = tmp_path / name
+    path.write_bytes(content)
+    report = import_file(database, path)
+    assert report.status == "rejected"
+    assert report.rows_loaded == 0
+    error = str(report.error)
+    assert error.startswith(name.removesuffix(".gz") if "gzip" not in error else name) or name in error
+    for word in words:
+        assert word in error, error
+    assert "\n" not in error
+    assert "Traceback" not in error
+    assert len(error) < 700
+    assert database.scalar("SELECT count(*) FROM source") == 0
+    assert database.scalar("SELECT count(*) FROM workload") == 0
+    assert not list((database.spool or tmp_path).glob("import-*")), "what was unpacked is gone"
+    assert preview(path, name=name).error == error
+
+
+def test_missing_path_and_folders(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    reports = import_paths(database, [tmp_path / "gone.csv", tmp_path / "nothing", tmp_path / "*.xyz"])
+    assert [report.status for report in reports] == ["rejected"] * 3
+    assert "no such file" in str(reports[0].error)
+    assert "holds no files" in str(reports[1].error)
+    assert "no such file" in str(reports[2].error)
+
+
+def test_a_file_beyond_the_limit(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.settings import get_settings
+
+    monkeypatch.setenv("STALLSCOPE_MAX_FILE_BYTES", "1000")
+    get_settings.cache_clear()
+    path = tmp_path / "a.csv"
+    path.write_bytes(GOOD)
+    assert "larger than" in str(import_file(database, path).error)
+
+
+def test_password_protected_archive(database: Database, tmp_path: Path) -> None:
+    content = bytearray(zipped(a__csv=GOOD))
+    content[6] |= 1
+    content[content.rindex(b"PK\x01\x02") + 8] |= 1
+    path = tmp_path / "a.zip"
+    path.write_bytes(bytes(content))
+    assert "password" in str(import_file(database, path).error)
