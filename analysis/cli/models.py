@@ -2,8 +2,164 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+
+from analysis.cli.options import (
+    DatasetOption,
+    DbOption,
+    FlaggedOption,
+    GpuOption,
+    JobsOption,
+    JsonOption,
+    MaybeGpuOption,
+    MaybeMechanismOption,
+    ModelOption,
+)
+from analysis.cli.running import Answer, answers, opened, progress_line
+
+if TYPE_CHECKING:
+    from analysis.cli.screen import Screen
+    from analysis.predict.explain import Explanation
+    from analysis.predict.jobs import JobPrediction
+
+#: Fields of a manifest that only a program needs, left out of the list of models.
+_INTERNAL = {"ranges", "columns", "calibration"}
+
+_JobsDataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="D", help="Data set that holds the jobs' profiles; the model's own when left out."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
+    app.command("train")(answers(train))
+    app.command("models")(answers(models))
+    app.command("predict")(answers(predict))
+    app.command("explain")(answers(explain))
+
+
+def train(
+    *,
+    dataset: DatasetOption,
+    predictor: Annotated[
+        str, typer.Option("--predictor", metavar="N", help="A predictor's name; `evaluate` compares them.")
+    ] = "stallscope",
+    gpu: MaybeGpuOption = None,
+    mechanism: MaybeMechanismOption = None,
+    include_flagged: FlaggedOption = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Train a predictor on a data set's measured co-runs and keep it; prints the id to predict with."""
+    from analysis.predict.models import train as run
+
+    with opened(db) as database:
+        card = run(
+            database, dataset, predictor, gpu, mechanism, progress_line(), include_flagged=include_flagged
+        )  # fmt: skip
+
+    def show(screen: Screen) -> None:
+        screen.line(f"Model {card.model_id}", style="bold")
+        screen.line(
+            f"{card.title}, learned from {card.rows:,} members of {card.runs:,} "
+            f"{'simulated ' if card.simulated else ''}runs of {card.dataset} on {', '.join(card.gpus)} under "
+            f"{', '.join(card.mechanisms)}."
+        )
+        if card.flagged:
+            screen.line(f"Left out, as the checks doubt their baselines: {', '.join(card.flagged)}.")
+        screen.line(f"stallscope predict --model {card.model_id} --gpu {card.gpus[0]} --job A --job B")
+
+    return Answer(card, show)
+
+
+def models(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """List the trained models, the newest first."""
+    from analysis.predict.models import list_models
+
+    with opened(db) as database:
+        cards = [card.model_dump(mode="json", exclude=_INTERNAL) for card in list_models(database)]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        if not cards:
+            screen.line("No model is trained yet; `stallscope train --dataset D` makes one.")
+            return
+        columns = [column("model_id", "model"), column("title", "predictor"), column("dataset", "data set")]
+        columns += [
+            column("simulated", "simulated", "flag"),
+            column("gpus", "GPUs"),
+            column("mechanisms", "mechanisms"),
+        ]
+        screen.table(cards, [*columns, column("runs", "runs", "count"), column("created_at", "made")])
+
+    return Answer(cards, show)
+
+
+def predict(
+    *,
+    model: ModelOption,
+    gpu: GpuOption,
+    job: JobsOption,
+    mechanism: MaybeMechanismOption = None,
+    dataset: _JobsDataset = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Predict what each job of a set would pay for sharing, and whether they may share."""
+    from analysis.predict.models import predict as run
+
+    with opened(db) as database:
+        found = run(database, model, gpu, job, mechanism, dataset)
+    return Answer([one.to_json() for one in found], lambda screen: _show_predictions(screen, found))
+
+
+def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
+    from analysis.report.table import column
+
+    first = found[0]
+    screen.line(f"{first.verdict}: {first.why}", style="bold")
+    rows = [one.to_json() for one in found]
+    columns = [column("workload", "job"), column("slowdown", "slowdown", "ratio", low="low", high="high")]
+    columns += [column("low", "low"), column("high", "high"), column("coverage", "interval level", "percent")]
+    columns += [column("measured", "measured", "ratio"), column("evidence", "evidence"), column("memory", "memory")]
+    screen.table(rows, [*columns, column("extrapolating", "extrapolating", "flag")])
+    for one in found:
+        for text in one.reasons:
+            screen.line(f"{one.workload}: outside of the training data, {text}.")
+        for text in one.missing:
+            screen.line(f"{one.workload}: would help, {text}.")
+
+
+def explain(
+    *,
+    model: ModelOption,
+    gpu: GpuOption,
+    job: JobsOption,
+    mechanism: MaybeMechanismOption = None,
+    dataset: _JobsDataset = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Say why a model predicts what it does for each job of a set; contributions are in ln S and add up."""
+    from analysis.predict.explain import explain as run
+
+    with opened(db) as database:
+        found = run(database, model, gpu, job, mechanism, dataset)
+    return Answer([one.to_json() for one in found], lambda screen: _show_explanations(screen, found))
+
+
+def _show_explanations(screen: Screen, found: list[Explanation]) -> None:
+    from analysis.report.table import column
+
+    columns = [column("feature", "because of"), column("value", "value"), column("whose", "whose")]
+    columns += [column("group", "group"), column("factor", "factor on S", "ratio"), column("shap", "ln S", "number")]
+    for one in found:
+        screen.line(one.sentence, style="bold")
+        screen.table(one.table(), columns)
+        screen.line()

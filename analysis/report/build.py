@@ -72,10 +72,7 @@ def dataset_report(
         evaluation.section(results, dataset) if any(matrix.n for matrix in matrices) else None,
     ]
     files = sources.sources(database, Filter(datasets=(dataset,)))
-    summary: list[str] = []
-    for matrix in matrices:
-        if matrix.n:
-            summary += interference.sentences(matrix)[:2]
+    summary = interference.summary(matrices)
     if len(bounds):
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))

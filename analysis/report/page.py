@@ -11,15 +11,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import plotly.offline
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from analysis.charts.scale import SLOWDOWN
+from analysis.charts.theme import on
 from analysis.numbers import NO_VALUE, WORDS, format_value, shorten, significant, visible
 from analysis.report.document import Cell, Figure, Matrix, ReportDocument, Table
 
-#: Width of the text on A4 with margins of 14 mm, at 96 dots an inch. Charts are drawn this wide on screen and on paper.
-CHART_WIDTH = 688
+#: Width of charts in pixels, which their texts are planned for. Paper has 688 (A4 with margins of 14 mm, at 96 dots an
+#: inch); the style sheet scales charts down to that.
+CHART_WIDTH = 900
 
 #: A square matrix is cut into blocks of so many columns, the most that paper holds.
 MATRIX_COLUMNS = 26
@@ -27,15 +31,25 @@ MATRIX_COLUMNS = 26
 #: Above this a printed matrix helps nobody; it stays in the chart, the JSON and the CSV.
 MATRIX_MOST = 80
 
-#: Fixed steps of the slowdown scale, and the fill and text colour below each; the last one is for all above.
-_STEPS = (1.05, 1.2, 1.5, 2.0, 3.0)
-_NAME_MOST, _CELL_MOST, _TEXT_MOST = 72, 160, 600
+#: Up to this many workloads the chart holds every number, and the table can stay folded.
+_NUMBERS_IN_CHART = 26
+
+_LABEL_MOST, _NAME_MOST, _CELL_MOST, _TEXT_MOST = 34, 72, 160, 600
 
 #: Text up to this length stays on one line of a cell.
 _SHORT = 18
 
 #: With more columns than this, an interval stands below its figure.
 _DENSE = 5
+
+#: What the templates have to know to lay out a block.
+_LOOK = {
+    "words": WORDS,
+    "dense": _DENSE,
+    "matrix_most": MATRIX_MOST,
+    "folded": _NUMBERS_IN_CHART,
+    "scale": SLOWDOWN.names,
+}
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LINK = re.compile(r"<(?=[\s/]*a[\s/>])", re.IGNORECASE)
@@ -63,12 +77,15 @@ def to_html(document: ReportDocument) -> str:
         report=document,
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own text, never a user's
-        styles=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704
-        words=WORDS,
-        dense=_DENSE,
-        matrix_most=MATRIX_MOST,
-        chart_width=CHART_WIDTH,
+        styles=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8") + _scale()),  # noqa: S704
+        look=_LOOK,
     )  # fmt: skip
+
+
+def _scale() -> str:
+    """Give table cells the colours of the chart."""
+    colours = SLOWDOWN.colours("light")
+    return "".join(f".c{k} {{ background: {colour}; color: {on(colour)}; }}\n" for k, colour in enumerate(colours))
 
 
 @lru_cache(maxsize=1)
@@ -82,6 +99,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         name=lambda text: shorten(visible(str(text)), _NAME_MOST),
+        label=lambda text: shorten(visible(str(text)), _LABEL_MOST),
         prose=lambda text: shorten(visible(str(text)), _TEXT_MOST),
         visible=visible,
         figure=_figure_json,
@@ -167,6 +185,5 @@ def _matrix_cell(value: float | None, state: str) -> _MatrixCell:
         return _MatrixCell("✕", "dnr")
     if value is None:
         return _MatrixCell("·" if state == "not_measured" else NO_VALUE, "none")
-    step = sum(value >= limit for limit in _STEPS)
-    style = "below" if value < 1 else f"s{step}"
+    style = f"c{int(SLOWDOWN.classes(np.array([value]))[0])}"
     return _MatrixCell(significant(value), f"{style} flagged" if state == "flagged" else style)

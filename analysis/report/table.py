@@ -1,14 +1,17 @@
-"""Makes table blocks of frames and records."""
+"""Makes table blocks of frames and records, and figure blocks of charts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 
+from analysis.charts.theme import alt_text
 from analysis.numbers import Kind
-from analysis.report.document import Column, Table
+from analysis.report.document import Column, Figure, Table
 from analysis.report.plain import plain
 
 
@@ -44,6 +47,11 @@ def table(
     shown = tuple(column for column in columns if any(column.key in record for record in records))
     cells = tuple(tuple(_cell(record.get(column.key)) for column in shown) for record in records)
     return Table(title=title, columns=shown or tuple(columns), rows=cells, caption=caption)
+
+
+def figure(title: str, chart: go.Figure) -> Figure:
+    """Make a figure block of a chart of `analysis.charts`, which brings its alternative text along."""
+    return Figure(title=title, alternative=alt_text(chart), plotly=json.loads(chart.to_json()))
 
 
 def _cell(value: Any) -> bool | int | float | str | None:

@@ -87,7 +87,7 @@ def test_charts_hold_no_link_and_cannot_end_their_element(hostile: ReportDocumen
     assert chart["data"][0]["x"][0] == HOSTILE[0]
     assert "<a" not in json.dumps(chart)
     assert not re.search(r"[<>&]", data[0])
-    assert chart["layout"]["width"] == 688
+    assert chart["layout"]["width"] == 900
 
 
 def test_plotly_stands_in_the_page_once_and_only_with_charts(harmless: ReportDocument) -> None:

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.charts.slowdown_heatmap import MOST, slowdown_heatmap
 from analysis.interference.finding import counted
 from analysis.interference.matrix import FLAGGED, MEASURED, SlowdownMatrix
 from analysis.numbers import significant, slowdown
 from analysis.report.document import Block, Heading, Matrix, Notice, Section, Table, Text
 from analysis.report.plain import plain
-from analysis.report.table import column, table
+from analysis.report.table import column, figure, table
 
 #: Pairs named in the lists of the gentlest and the harshest.
-_NAMED = 10
+_NAMED = 8
 
 #: Limits of slowdown that people ask for.
 _LIMITS = (1.1, 1.2, 1.5)
@@ -87,6 +88,27 @@ def sentences(matrix: SlowdownMatrix) -> list[str]:
     return said
 
 
+def summary(matrices: Sequence[SlowdownMatrix]) -> list[str]:
+    """Say in two sentences what sharing costs, on one GPU or on several."""
+    measured = [(matrix, facts(matrix)) for matrix in matrices if matrix.n]
+    measured = [(matrix, found) for matrix, found in measured if len(found.pairs)]
+    if len(measured) <= 1:
+        return [said for matrix, _ in measured for said in sentences(matrix)[:2]]
+    mechanisms = {matrix.mechanism for matrix, _ in measured}
+    under = f" under {mechanisms.pop()}" if len(mechanisms) == 1 else ""
+    where = [matrix.gpu if under else f"{matrix.gpu} under {matrix.mechanism}" for matrix, _ in measured]
+    found = [found for _, found in measured]
+    costs = [f"{slowdown(float(np.median(one.values)))} on {at}" for one, at in zip(found, where, strict=True)]
+    gains = [
+        f"{100 * (one.pairs['stp'] > 1).mean():.0f} % of {len(one.pairs):,} on {at}"
+        for one, at in zip(found, where, strict=True)
+    ]
+    return [
+        f"Beside another job{under}, a job takes in the median {', '.join(costs)} as long as alone.",
+        f"Pairs that finish sooner together than one after the other: {', '.join(gains)}.",
+    ]
+
+
 def _pair(row: pd.Series) -> str:
     return (
         f"{row['first']} ({slowdown(float(row['first_slowdown']))}) with {row['second']} "
@@ -119,9 +141,12 @@ def _blocks(matrix: SlowdownMatrix) -> list[Block]:
             )
         )
     blocks += [Notice(level="info", sentence=note) for note in matrix.notes]
+    # The lists first: they are what a reader acts on, and they fill the page before the large chart.
+    blocks += _extremes(matrix, place)
+    if len(matrix.workloads) <= MOST:
+        blocks.append(figure(f"Slowdown of the row beside the column, {place}", slowdown_heatmap(matrix)))
     blocks.append(matrix_block(matrix))
     blocks.append(_by_workload(matrix, place))
-    blocks += _extremes(matrix, place)
     return blocks
 
 
@@ -195,12 +220,12 @@ def _extremes(matrix: SlowdownMatrix, place: str) -> list[Block]:
     pairs = pairs.assign(together=100 / pairs["stp"])
     columns = (
         column("first", "job"),
-        column("first_slowdown", "its slowdown", "ratio"),
+        column("first_slowdown", "slowed", "ratio"),
         column("second", "beside"),
-        column("second_slowdown", "its slowdown", "ratio"),
-        column("together", "together, of 100 min in turns", "number"),
+        column("second_slowdown", "slowed", "ratio"),
+        column("together", "minutes together", "number"),
     )
-    caption = "Ordered by the slowdown of the member that suffers more."
+    caption = "Ordered by the slowdown of the member that suffers more. Minutes together: for what takes 100 in turns."
     return [
         table(f"The gentlest pairs, {place}", pairs.head(named), columns, caption=caption),
         table(f"The harshest pairs, {place}", pairs.tail(named).iloc[::-1], columns, caption=caption),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.charts.stall_bars import stall_bars
 from analysis.interference.finding import counted, named
 from analysis.report.document import Block, Notice, Section, Text
-from analysis.report.table import column, table
+from analysis.report.table import column, figure, table
 from analysis.stalls.shares import ENOUGH_ACCOUNTED
 
 #: Reasons below this percentage of warp cycles are left to the CSV of the Stalls page.
@@ -44,6 +45,7 @@ def section(shares: pd.DataFrame, verdicts: pd.DataFrame) -> Section | None:
                 "shares are not scaled up to hide it.",
             )
         )
+    blocks.append(figure("Where warp cycles go", stall_bars(shares)))
     blocks.append(table("What bounds each workload", verdicts, _VERDICTS))
     large = shares[shares["share"] >= _LEAST_SHARE]
     caption = (
