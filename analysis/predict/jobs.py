@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.predict import verdict
 from analysis.predict.gather import Gathered, gather
 from analysis.predict.manifest import Manifest
-from analysis.predict.schema import Column
+from analysis.predict.naming import shown_number
 from analysis.predict.terms import schema
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
@@ -184,20 +184,10 @@ def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
                 found.setdefault((column.whose, column.quantity), f"{column.meaning} is unknown")
         elif value < low - slack or value > high + slack:
             side, end, word = ("below", low, "least") if value < low else ("above", high, "most")
-            shown, limit = _shown(column, value), _shown(column, end)
+            shown, limit = shown_number(column, value), shown_number(column, end)
             text = f"{column.meaning} is {shown}, {side} {limit}, the {word} in training"
             found.setdefault((column.whose, column.quantity), text)
     return list(found.values())
-
-
-def _shown(column: Column, value: float) -> str:
-    """Return a value of the frame in the unit that people know, without the logarithm."""
-    if column.unit.startswith("ln(1 + "):
-        unit = column.unit.removeprefix("ln(1 + ").removesuffix(")")
-        return f"{np.expm1(value):.3g} {unit}"
-    if column.unit == "fraction of peak":
-        return f"{100 * value:.0f} %"
-    return f"{value:.3g}"
 
 
 def _protocol(manifest: Manifest, jobs: Sequence[str]) -> str:

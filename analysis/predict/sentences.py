@@ -1,0 +1,60 @@
+"""Explanations in words, made from the numbers and never claiming more than they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+#: A contribution below this in ln S (2 % of S) is never named as a cause.
+LEAST = 0.02
+
+#: Nor is one that is less than this part of the largest.
+PART_OF_LARGEST = 0.15
+
+#: At most so many causes in each direction.
+MOST_NAMED = 3
+
+
+def causes(contributions: Sequence[tuple[str, float]]) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """Return the contributions that may be named, those that slow down and those that relieve, largest first."""
+    largest = max((abs(value) for _, value in contributions), default=0.0)
+    least = max(LEAST, PART_OF_LARGEST * largest)
+    named = sorted((item for item in contributions if abs(item[1]) >= least), key=lambda item: -abs(item[1]))
+    return [item for item in named if item[1] > 0][:MOST_NAMED], [item for item in named if item[1] < 0][:MOST_NAMED]
+
+
+def sentence(workload: str, base: float, prediction: float, contributions: Sequence[tuple[str, float]]) -> str:
+    """Say why a job is predicted to slow down as it is.
+
+    Parameters
+    ----------
+    workload : str
+        The job.
+    base, prediction : float
+        ln S.
+    contributions : sequence of (str, float)
+        Features and their parts of ln S.
+
+    Returns
+    -------
+    str
+        Two or three sentences; factors multiply the typical slowdown to the predicted one.
+    """
+    typical, predicted = float(np.exp(base)), float(np.exp(prediction))
+    head = (
+        f"{workload} is predicted to take {predicted:.2f} times its solo time; this model's typical is {typical:.2f}."
+    )
+    worse, better = causes(contributions)
+    parts = [head]
+    if worse:
+        parts.append(f"Up: {_listed(worse)}.")
+    if better:
+        parts.append(f"Down: {_listed(better)}.")
+    if not worse and not better:
+        parts.append("No single feature moves it by more than 2 %.")
+    return " ".join(parts)
+
+
+def _listed(items: Sequence[tuple[str, float]]) -> str:
+    return "; ".join(f"{feature} (x {np.exp(value):.2f})" for feature, value in items)

@@ -1,0 +1,224 @@
+"""Contributions of the frame's columns to ln S: exact for trees, linear parts and averages, sampled for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from analysis.errors import NotEnoughDataError
+from analysis.predict.base import FeatureModel
+from analysis.predict.closed_form import EqualShare, NoInterference, TrainMedian
+from analysis.predict.effects import Composition, CopyOtherGpu, Effects, LowRank
+from analysis.predict.ensemble import Average
+from analysis.predict.published import OwnAndSum, ScaledLinear
+from analysis.predict.schema import Floats
+
+#: Contributions that identity columns stand for: who the job is, who runs beside it, their combination, the place.
+HISTORY = ("workload", "others", "workload and others", "gpu and mechanism")
+
+#: Rows that a sampled explainer compares with, and its passes over the columns.
+BACKGROUND_ROWS = 25
+PASSES = 5
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Additive contributions to ln S.
+
+    Attributes
+    ----------
+    base : ndarray, shape (rows,)
+        Where the sum starts: what the predictor says on average over its training rows.
+    values : pd.DataFrame, shape (rows, columns)
+        Contributions by column of the frame, or by one of `HISTORY`.
+    method : str
+        How they were computed, for people.
+    """
+
+    base: Floats
+    values: pd.DataFrame
+    method: str
+
+    def total(self) -> Floats:
+        """Return base plus contributions: the prediction."""
+        total: Floats = self.base + self.values.to_numpy(dtype=np.float64).sum(axis=1)
+        return total
+
+
+def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+    """Explain a fitted predictor's ln S.
+
+    Parameters
+    ----------
+    estimator
+        A fitted predictor.
+    X : pd.DataFrame
+        Rows to explain.
+    background : pd.DataFrame, optional
+        Rows of the training frame, for predictors that only a sampled explainer can explain.
+
+    Returns
+    -------
+    Contributions
+        Base plus contributions is the prediction.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If a sampled explainer has no background.
+    """
+    if isinstance(estimator, Average):
+        return _average(estimator, X, background)
+    if isinstance(estimator, NoInterference | TrainMedian):
+        base = np.asarray(estimator.predict(X), dtype=np.float64)
+        return Contributions(base, pd.DataFrame(index=range(len(X))), "a constant")
+    if isinstance(estimator, EqualShare):
+        values = pd.DataFrame({"k": estimator.predict(X)})
+        return Contributions(np.zeros(len(X)), values, "exact: the logarithm of k")
+    if isinstance(estimator, Composition | CopyOtherGpu):
+        start = estimator.median_ if isinstance(estimator, CopyOtherGpu) else 0.0
+        values = pd.DataFrame({"workload and others": estimator.predict(X) - start})
+        return Contributions(np.full(len(X), start), values, "exact: measured slowdowns of these jobs")
+    if isinstance(estimator, LowRank):
+        return _low_rank(estimator, X)
+    if isinstance(estimator, Effects):
+        return _effects(estimator, X)
+    if isinstance(estimator, FeatureModel) and not estimator.columns_:
+        return Contributions(np.full(len(X), estimator.constant_), pd.DataFrame(index=range(len(X))), "a constant")
+    if isinstance(estimator, FeatureModel | OwnAndSum):
+        model, matrix, columns = estimator.model_, estimator.matrix(X), list(estimator.columns_)
+        if _is_tree(model):
+            return _tree(estimator, model, matrix, columns)
+        if _is_linear(model):
+            return _linear(model.coef_, float(model.intercept_), estimator, matrix, columns)
+        if isinstance(model, ScaledLinear):
+            centred = matrix - model.mean_
+            values = pd.DataFrame(centred * model.coef_, columns=columns)
+            return Contributions(np.full(len(X), float(model.linear_.intercept_)), values, "exact: linear")
+    return _sampled(estimator, X, background)
+
+
+def explained_exactly(estimator: Any) -> bool:
+    """Say whether a fitted predictor (not an average) is explained without sampling."""
+    if isinstance(
+        estimator, NoInterference | TrainMedian | EqualShare | LowRank | Effects | Composition | CopyOtherGpu
+    ):
+        return True
+    if not isinstance(estimator, FeatureModel | OwnAndSum):
+        return False
+    model = getattr(estimator, "model_", None)
+    return model is None or _is_tree(model) or _is_linear(model) or isinstance(model, ScaledLinear)
+
+
+def _average(estimator: Average, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+    base: Floats = np.zeros(len(X))
+    values: pd.DataFrame | None = None
+    methods = []
+    for weight, (name, part) in zip(estimator.weights_, estimator.parts_, strict=True):
+        of_part = contributions(part, X, background)
+        base = base + weight * of_part.base
+        scaled = weight * of_part.values
+        values = scaled if values is None else values.add(scaled, fill_value=0.0)
+        methods.append(f"{name}: {of_part.method}")
+    return Contributions(base, pd.DataFrame() if values is None else values, "; ".join(methods))
+
+
+def _is_tree(model: Any) -> bool:
+    return hasattr(model, "estimators_") or hasattr(model, "_predictors")
+
+
+def _is_linear(model: Any) -> bool:
+    # A support vector machine has an intercept too, but coefficients only with a linear kernel.
+    return hasattr(model, "coef_") and hasattr(model, "intercept_")
+
+
+def tree_explainer(estimator: Any, model: Any) -> Any:
+    """Return the tree explainer of a fitted model, made once and kept beside it."""
+    import shap  # slow to import: only where something is explained
+
+    kept = estimator.__dict__.get("_explainer")
+    if kept is None:
+        kept = shap.TreeExplainer(model, feature_perturbation="tree_path_dependent")
+        estimator.__dict__["_explainer"] = kept
+    return kept
+
+
+def _tree(estimator: Any, model: Any, matrix: Floats, columns: list[str]) -> Contributions:
+    with threadpool_limits(1):
+        explainer = tree_explainer(estimator, model)
+        values = np.asarray(explainer.shap_values(matrix, check_additivity=False), dtype=np.float64)
+    base = float(np.ravel(explainer.expected_value)[0])
+    return Contributions(
+        np.full(len(matrix), base), pd.DataFrame(values, columns=columns), "exact: TreeSHAP, path-dependent"
+    )
+
+
+def _linear(coef: Floats, intercept: float, estimator: Any, matrix: Floats, columns: list[str]) -> Contributions:
+    # Scaled columns have mean 0 among the training rows, so that the intercept is the mean prediction.
+    middle = 0.0 if estimator.scales else estimator.mean_
+    values = pd.DataFrame((matrix - middle) * coef, columns=columns)
+    base = intercept + float(np.sum(np.asarray(coef) * middle))
+    return Contributions(np.full(len(matrix), base), values, "exact: linear")
+
+
+def _effects(estimator: Effects, X: pd.DataFrame) -> Contributions:
+    design = estimator.design(X).toarray() * estimator.effect_
+    beside = X["others"].map(len).to_numpy(dtype=np.float64).clip(min=1.0)
+    labels = np.array(sorted(estimator.index_, key=lambda label: estimator.index_[label]), dtype=object)
+    values = pd.DataFrame(
+        {
+            name: design[:, [label.startswith(start) for label in labels]].sum(axis=1) * beside
+            for name, start in (("workload", "victim"), ("others", "aggressor"), ("gpu and mechanism", "place"))
+        }
+    )
+    values["k"] = estimator.mean_ * (beside - 1.0)
+    return Contributions(np.full(len(X), estimator.mean_), values, "exact: effects of who runs beside whom")
+
+
+def _low_rank(estimator: LowRank, X: pd.DataFrame) -> Contributions:
+    effects = _effects(estimator.effects_, X)
+    values = effects.values.assign(**{"workload and others": estimator.predict(X) - effects.total()})
+    return Contributions(effects.base, values, "exact: effects and hidden factors of who runs beside whom")
+
+
+def _sampled(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+    """Permutation SHAP; it is additive by construction, its split among columns is an estimate."""
+    import shap
+
+    if background is None or background.empty:
+        raise NotEnoughDataError(
+            "this predictor can only be explained against its training rows, and they are not in the database",
+            "Load its data set again, or explain a tree-based predictor.",
+        )
+    columns = _read_columns(estimator, X)
+    sample = background.sample(min(BACKGROUND_ROWS, len(background)), random_state=0)
+    frame = X.reset_index(drop=True)
+
+    def ask(values: Floats, row: int) -> Floats:
+        asked = frame.iloc[[row] * len(values)].reset_index(drop=True)
+        asked[columns] = values
+        answered: Floats = np.asarray(estimator.predict(asked), dtype=np.float64)
+        return answered
+
+    masker = sample[columns].to_numpy(dtype=np.float64)
+    base, rows = np.empty(len(X)), []
+    for row in range(len(X)):
+        explainer = shap.explainers.Permutation(lambda values, row=row: ask(values, row), masker, seed=0)
+        asked = frame[columns].to_numpy(dtype=np.float64)[[row]]
+        found = explainer(asked, max_evals=PASSES * (2 * len(columns) + 1), silent=True)
+        base[row] = float(np.ravel(found.base_values)[0])
+        rows.append(np.asarray(found.values, dtype=np.float64).ravel())
+    method = f"estimated: permutation SHAP, {PASSES} passes against {len(sample)} training rows"
+    return Contributions(base, pd.DataFrame(rows, columns=columns), method)
+
+
+def _read_columns(estimator: Any, X: pd.DataFrame) -> list[str]:
+    own = list(getattr(estimator, "columns_", []))
+    if not own:
+        resources = getattr(estimator, "resources", ()) or getattr(estimator, "requires", ())
+        own = [f"{side}_{name}" for name in resources for side in ("own", "others_sum")]
+    return [name for name in own if X[name].notna().any()]
