@@ -26,6 +26,9 @@ class Settings(BaseSettings):
         DuckDB's memory limit, in DuckDB's own notation.
     max_file_bytes, max_unpacked_bytes, max_unpack_ratio : int
         Limits on uploads: bytes of a file, bytes after unpacking, and their ratio.
+    catalogue_host : str
+        Where the files of public data sets are fetched from: ``HOST/OWNER/REPOSITORY/COMMIT/PATH``. Give the address of
+        a mirror where the network is closed.
     """
 
     model_config = SettingsConfigDict(env_prefix="STALLSCOPE_", extra="ignore")
@@ -36,6 +39,7 @@ class Settings(BaseSettings):
     max_file_bytes: int = 1 << 30
     max_unpacked_bytes: int = 4 << 30
     max_unpack_ratio: int = 200
+    catalogue_host: str = "https://raw.githubusercontent.com"
 
     @property
     def spool(self) -> Path:

@@ -67,12 +67,17 @@ class Hints:
     solos : callable, optional
         Looks up the solo measurements already loaded in the data set: columns workload, gpu, measure, unit, value. For
         files that hold co-run values only.
+    title, licence, citation : str or None
+        Of the data set, as the catalogue states them.
     """
 
     workload: str | None = None
     gpu: str | None = None
     dataset: str = "own"
     solos: Callable[[], pd.DataFrame] | None = None
+    title: str | None = None
+    licence: str | None = None
+    citation: str | None = None
 
 
 class Format(Protocol):

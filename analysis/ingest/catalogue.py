@@ -1,0 +1,250 @@
+"""The catalogue of public data sets: what there is, and loading one from its address or from local copies."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from analysis.errors import InputRefusedError, NotFoundError, StallScopeError, Where
+from analysis.ingest.download import address, fetch
+from analysis.ingest.format import Hints, Opened
+from analysis.ingest.formats import choose
+from analysis.ingest.importer import import_file
+from analysis.ingest.opening import opened_files
+from analysis.ingest.reports import ImportReport
+from analysis.settings import asset
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import sources
+
+Progress = Callable[[float, str], None]
+
+
+class CatalogueFile(BaseModel):
+    """One file of a public data set.
+
+    Attributes
+    ----------
+    name : str
+        What it is called here.
+    format : str
+        Short name of the format that reads it.
+    sha256, size : str and int
+        Of the published bytes.
+    path : str or None
+        Where it lies in the repository; None where only local copies can be loaded.
+    optional : bool
+        Whether the data set can do without it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    format: str
+    sha256: str
+    size: int
+    path: str | None = None
+    optional: bool = False
+
+
+class CatalogueEntry(BaseModel):
+    """A public data set.
+
+    Attributes
+    ----------
+    name, title, about : str
+        The name under which it is loaded, and what it is.
+    gpus, mechanisms : tuple of str
+        What it was measured on, and under.
+    licence, citation : str
+        As the authors state them.
+    repository, commit : str
+        Where it was published; the commit pins the bytes.
+    files : tuple of CatalogueFile
+        In the order in which they are loaded.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    about: str
+    gpus: tuple[str, ...]
+    mechanisms: tuple[str, ...]
+    licence: str
+    citation: str
+    repository: str
+    commit: str
+    files: tuple[CatalogueFile, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def downloadable(self) -> bool:
+        """Whether every needed file has an address."""
+        return all(file.path is not None for file in self.files if not file.optional)
+
+
+@lru_cache(maxsize=1)
+def entries() -> list[CatalogueEntry]:
+    """Return the public data sets, in the catalogue's order."""
+    content = tomllib.loads(asset("data", "catalogue.toml").read_text(encoding="utf-8"))
+    return [CatalogueEntry.model_validate(item) for item in content["dataset"]]
+
+
+def entry(name: str) -> CatalogueEntry:
+    """Return one data set.
+
+    Raises
+    ------
+    NotFoundError
+        With the names that there are.
+    """
+    for candidate in entries():
+        if candidate.name == name:
+            return candidate
+    there = ", ".join(candidate.name for candidate in entries())
+    raise NotFoundError(f"there is no public data set {name!r} (there are {there})", "Choose one of these names.")
+
+
+def load_dataset(
+    db: Database,
+    name: str,
+    files: Sequence[Path] = (),
+    *,
+    host: str | None = None,
+    progress: Progress | None = None,
+) -> list[ImportReport]:
+    """Load a public data set into the data set of its name.
+
+    Parameters
+    ----------
+    db : Database
+        Where to load.
+    name : str
+        Name in the catalogue.
+    files : sequence of Path
+        Local copies, plain or packed, in any order; told apart by content. Without any, the files are downloaded.
+    host : str, optional
+        Where to download from; by default that of the settings.
+    progress : callable, optional
+        Called with a fraction and a sentence; may raise to stop between files.
+
+    Returns
+    -------
+    list of ImportReport
+        One a file, in the order of loading; files that don't belong to the data set come last, as rejected.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such data set.
+    InputRefusedError
+        If a needed file is missing, can't be downloaded, or its checksum differs.
+    """
+    wanted = entry(name)
+    say = progress or (lambda _fraction, _sentence: None)
+    with ExitStack() as stack:
+        if files:
+            taken, reports = _recognise(stack, db, wanted, [Path(path) for path in files])
+        else:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="download-", dir=_spool(db))))
+            taken, reports = _download(wanted, folder, host, say), []
+        _check_complete(db, wanted, {file.name for file in taken})
+        hints = Hints(dataset=name, title=wanted.title, licence=wanted.licence, citation=wanted.citation)
+        loaded = []
+        for number, file in enumerate(found for found in wanted.files if found in taken):
+            path, given, same = taken[file]
+            say(0.5 + 0.5 * number / len(taken), f"Loading {file.name}")
+            report = import_file(db, path, name=given, hints=hints)
+            if not same:
+                warning = f"its bytes differ from those that the catalogue knows as {file.name}"
+                report = report.model_copy(update={"warnings": [*report.warnings, warning]})
+            loaded.append(report)
+    say(1.0, f"Loaded {name}")
+    return [*loaded, *reports]
+
+
+#: Where each file of the data set lies, what the user calls it, and whether its bytes are the published ones.
+_Taken = dict[CatalogueFile, tuple[Path, str, bool]]
+
+
+def _recognise(
+    stack: ExitStack, db: Database, wanted: CatalogueEntry, paths: Sequence[Path]
+) -> tuple[_Taken, list[ImportReport]]:
+    taken: _Taken = {}
+    refused = []
+    for path in paths:
+        try:
+            found = stack.enter_context(opened_files(path, spool=db.spool))
+        except StallScopeError as error:
+            refused.append(ImportReport(file=path.name, status="rejected", error=error.sentence))
+            continue
+        for opened in found:
+            file, same = _role(wanted, opened)
+            if file is not None and file not in taken:
+                taken[file] = (opened.path, opened.name, same)
+                continue
+            what = f"it isn't one of the files of {wanted.name}" if file is None else f"{file.name} was given already"
+            names = ", ".join(known.name for known in wanted.files)
+            other = InputRefusedError(what, f"Give copies of {names}.", Where(opened.name))
+            refused.append(ImportReport(file=opened.name, status="rejected", error=other.sentence))
+    return taken, refused
+
+
+def _role(wanted: CatalogueEntry, opened: Opened) -> tuple[CatalogueFile | None, bool]:
+    """Say which file of the data set this is: by its checksum, else by the format that reads it."""
+    for file in wanted.files:
+        if file.sha256 == opened.sha256:
+            return file, True
+    try:
+        form = choose(opened).name
+    except StallScopeError:
+        return None, False
+    return next((file for file in wanted.files if file.format == form), None), False
+
+
+def _download(wanted: CatalogueEntry, folder: Path, host: str | None, say: Progress) -> _Taken:
+    if not wanted.downloadable:
+        names = ", ".join(file.name for file in wanted.files)
+        raise InputRefusedError(
+            f"the catalogue has no addresses for the files of {wanted.name}",
+            f"Get {names} from the repository {wanted.repository} (commit {wanted.commit}), and give them as copies.",
+        )
+    taken: _Taken = {}
+    for number, file in enumerate(wanted.files):
+        if file.path is None:
+            continue
+        say(0.5 * number / len(wanted.files), f"Downloading {file.name}")
+        target = folder / file.name
+        fetch(address(wanted.repository, wanted.commit, file.path, host), target, size=file.size, sha256=file.sha256)
+        taken[file] = (target, file.name, True)
+    return taken
+
+
+def _check_complete(db: Database, wanted: CatalogueEntry, given: set[str]) -> None:
+    """A needed file may be missing from the call if an earlier one loaded it."""
+    there = set(sources.sources(db, Filter(datasets=(wanted.name,)))["format"])
+    needed = [file for file in wanted.files if not file.optional and file.format not in there]
+    missing = [file.name for file in needed if file.name not in given]
+    if missing:
+        raise InputRefusedError(
+            f"{wanted.name} needs {' and '.join(missing)}, and no given file is that", "Give it too, with --file."
+        )
+
+
+def _spool(db: Database) -> Path | None:
+    if db.spool is not None:
+        db.spool.mkdir(parents=True, exist_ok=True)
+    return db.spool
