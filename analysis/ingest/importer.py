@@ -15,6 +15,7 @@ from analysis.ingest.formats import choose
 from analysis.ingest.opening import opened_files
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reports import ImportReport, of_parsed
+from analysis.ingest.simulated import check_dataset
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, find_duplicate, load
@@ -130,7 +131,11 @@ def _import_opened(
         found = choose(opened)
         parsed = found.parse(opened, hints)
         _check(opened, parsed, path, before)
-        info = SourceInfo(hints.dataset, opened.name, opened.sha256, opened.size)
+        simulated = check_dataset(db, hints.dataset, opened)
+        info = SourceInfo(
+            hints.dataset, opened.name, opened.sha256, opened.size, simulated=simulated,
+            title=hints.title, licence=hints.licence, citation=hints.citation,
+        )  # fmt: skip
         return of_parsed(opened.name, parsed, load(db, parsed, info))
     except StallScopeError as error:
         return _refused(opened.name, error, found)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from analysis.sharing.archetypes import (
@@ -205,4 +207,22 @@ def sample_workloads() -> tuple[Workload, ...]:
     They are CNN, transformer, LoRA fine-tuning, LLM prefill, LLM decoding, recommendation, speech, graph network,
     reinforcement learning, GAN, diffusion and notebook-like bursts, each with two batch sizes.
     """
-    return tuple(kind(batch) for kind, *batches in _KINDS for batch in batches)
+    return tuple(_own_mix(kind(batch)) for kind, *batches in _KINDS for batch in batches)
+
+
+#: Properties in which the kernels of one kind differ from model to model, and how far.
+_OWN = {"lsu": 0.18, "mio": 0.15, "dependency": 0.2, "barrier": 0.25, "parallel_loads": 0.15, "footprint_mib": 0.25}
+
+
+def _own_mix(workload: Workload) -> Workload:
+    """Give a model's kernels a mix of their own around what is typical; both batch sizes run the same kernels."""
+    model = workload.name.partition("_bs")[0]
+    kernels = []
+    for kernel, count in workload.kernels:
+        draws = hashlib.sha256(f"{model}/{kernel.name}".encode()).digest()
+        changed = {
+            name: getattr(kernel, name) * (1 + spread * (draw / 127.5 - 1))
+            for (name, spread), draw in zip(_OWN.items(), draws, strict=False)
+        }
+        kernels.append((replace(kernel, **changed), count))
+    return replace(workload, kernels=tuple(kernels))

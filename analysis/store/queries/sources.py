@@ -21,6 +21,12 @@ def datasets(database: Database) -> pd.DataFrame:
     )
 
 
+def is_simulated(database: Database, dataset: str) -> bool | None:
+    """Say whether a data set is simulated; None where there is none of that name."""
+    found = database.scalar("SELECT simulated FROM dataset WHERE name = ?", [dataset])
+    return None if found is None else bool(found)
+
+
 def sources(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     """Return one row a source, newest first, with its counts and its report as JSON."""
     where, values = (chosen or Filter()).where("dataset", "source_id")

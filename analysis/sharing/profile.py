@@ -1,0 +1,117 @@
+"""Profiles of simulated workloads: what Nsight Compute would print about each launch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.sharing.breakdown import stall_cycles, utilisation, warps_per_issue
+from analysis.sharing.corun import GAP, Mixed, states
+from analysis.sharing.demands import DRAM, L2, LSU, MATH, MIO, TENSOR, memory_path
+from analysis.sharing.hardware import DRAM_EFFICIENCY
+from analysis.sharing.noise import Noise
+from analysis.sharing.simulate import Simulator
+from analysis.sharing.work import Kernel
+
+Floats = npt.NDArray[np.float64]
+
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+TOTAL = "smsp__average_warps_active_per_issue_active.ratio"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch and its metrics.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        What was launched.
+    metrics : tuple of (str, str, float)
+        Name, unit and value of each metric, as ``ncu --print-units base`` prints them.
+    """
+
+    kernel: Kernel
+    metrics: tuple[tuple[str, str, float], ...]
+
+
+def launches(simulator: Simulator, workload: str, noise: Noise | None = None) -> list[Launch]:
+    """Return the launches that a profile of a workload alone holds.
+
+    Parameters
+    ----------
+    simulator : Simulator
+        Knows the workload and the GPU.
+    workload : str
+        Its name.
+    noise : Noise, optional
+        Scatter from launch to launch and from one replay pass to the next; none by default.
+
+    Returns
+    -------
+    list of Launch
+        As many of each kind as ``captured`` of the workload says, once each by default.
+    """
+    place = simulator.workloads.index(workload)
+    jobs = simulator.jobs
+    rows = jobs.rows[place][jobs.rows[place] != GAP]
+    mixed = states(jobs.kernels, jobs.alone, rows[:, None], None, 0.0)
+    counts = jobs.workloads[place].captured or (1,) * len(rows)
+    found: list[Launch] = []
+    for number, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        exact = _metrics(simulator, int(row), number, mixed)
+        for repeat in range(count):
+            spread = noise.profile(simulator.machine.name, workload, number, repeat, exact) if noise else exact
+            found.append(Launch(jobs.kernels.kernels[row], spread))
+    return found
+
+
+def _metrics(simulator: Simulator, row: int, number: int, mixed: Mixed) -> tuple[tuple[str, str, float], ...]:
+    kernels, machine = simulator.jobs.kernels, simulator.machine
+    kernel = kernels.kernels[row]
+    used = utilisation(mixed)[number, 0]
+    rate = float(mixed.solution.throughput[number, 0])
+    warps = float(mixed.population[number, 0])
+    one = np.array([row], dtype=np.intp)
+    _, at_dram, _ = memory_path(kernels, one, np.ones(1), kernels.footprint[one])
+    traffic = float(kernels.traffic[row])
+    hit = 1 - float(at_dram[0]) * machine.dram_bytes / traffic if traffic else 0.0
+    issued = float(kernels.instructions[row])
+    cycles = {reason: float(values[number, 0]) for reason, values in stall_cycles(mixed, machine.cc).items()}
+    queue = rate * (cycles["selected"] + cycles["not_selected"])
+    dram = 100 * DRAM_EFFICIENCY * float(used[DRAM])
+    l1 = 100 * float(max(used[LSU], used[MIO]))
+    pct = "%"
+    head = [
+        ("gpu__time_duration.sum", "ns", 1e3 * float(simulator.jobs.alone.length_us[row])),
+        ("smsp__cycles_elapsed.avg.per_second", "hz", 1e9 * machine.clock_ghz),
+        ("smsp__inst_executed.sum", "inst", round(issued)),
+        ("launch__grid_size", "", kernel.grid),
+        ("launch__block_size", "", kernel.threads),
+        ("launch__thread_count", "thread", kernel.grid * kernel.threads),
+        ("launch__registers_per_thread", "register/thread", kernel.registers),
+        ("launch__shared_mem_per_block_static", "byte/block", 1024 * kernel.shared_kib),
+        ("launch__waves_per_multiprocessor", "", float(simulator.jobs.alone.waves[row])),
+        ("sm__throughput.avg.pct_of_peak_sustained_elapsed", pct, 100 * float(used[: LSU + 1].max())),
+        ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", pct, max(dram, l1, 100 * float(used[L2]))),
+        ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", pct, dram),
+        ("dram__bytes.sum", "byte", round(traffic * (1 - hit) * issued)),
+        ("lts__throughput.avg.pct_of_peak_sustained_elapsed", pct, 100 * float(used[L2])),
+        ("lts__t_bytes.sum", "byte", round(traffic * issued)),
+        ("lts__t_sector_hit_rate.pct", pct, 100 * hit),
+        ("l1tex__throughput.avg.pct_of_peak_sustained_active", pct, l1),
+        ("l1tex__t_sector_hit_rate.pct", pct, 100 * (1 - float(kernels.l1_miss[row]))),
+        ("l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed", pct, 100 * float(used[LSU])),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed", pct, 100 * float(used[MIO])),
+        ("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active", pct, 100 * float(used[MATH])),
+        ("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", pct, 100 * float(used[TENSOR])),
+        ("sm__warps_active.avg.pct_of_peak_sustained_active", pct, 100 * warps * machine.parts / machine.max_warps),
+        ("smsp__warps_eligible.avg.per_cycle_active", "warp", queue),
+        ("smsp__issue_active.avg.pct_of_peak_sustained_active", pct, 100 * rate),
+        (TOTAL, "inst", float(warps_per_issue(mixed)[number, 0])),
+    ]
+    stalls = [(_STALL.format(reason), "inst", value) for reason, value in cycles.items()]
+    return tuple((name, unit, float(value)) for name, unit, value in [*head, *stalls] if math.isfinite(value))
