@@ -157,6 +157,12 @@ def read_sheet(opened: Opened) -> Sheet:
         at.append(line)
     if not raw:
         raise InputRefusedError("the table has a header and no rows", "Export it again, with its data.", where)
+    if not rows:
+        line, _, reason = rejects[0]
+        raise InputRefusedError(
+            f"none of its {len(raw):,} rows can be read, the first because it {reason}", "Export it again.",
+            Where(opened.name, line),
+        )  # fmt: skip
     cells = pd.DataFrame(rows, index=pd.Index(at, name="line", dtype="int64"), columns=list(header), dtype=object)
     return Sheet(header, cells, delimiter, raw, rejects)
 
@@ -229,7 +235,7 @@ def _records(
                 else:
                     row, taken = None, 1
             if row is None:
-                yield number + 1, text, "a quotation mark isn't closed"
+                yield number + 1, text, "has a quotation mark that isn't closed"
             elif (len(row) != width and any(cell.strip() for cell in row[width:])) or len(row) < width:
                 yield number + 1, text, f"has {len(row)} fields where the header has {width}"
             else:

@@ -104,7 +104,7 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
         _load_profiles(cursor, parsed, info.dataset, source_id)
         _load_runs(cursor, parsed, info.dataset, source_id)
         for name in ("solo", "feature", "telemetry"):
-            if name in parsed.frames:
+            if name in parsed.frames and len(parsed.frames[name]):
                 with _incoming(cursor, parsed.frames[name]) as view:
                     _insert(cursor, name, view, info.dataset, source_id, columns=_given(parsed.frames[name], name))
     return source_id
@@ -223,7 +223,8 @@ def _load_runs(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, 
     first = _next(cursor, "run", "run_id")
     for name in ("run", "member", "member_latency"):
         frame = parsed.frames.get(name)
-        if frame is None:
+        # An empty frame has no types that would fit.
+        if frame is None or not len(frame):
             continue
         columns = [column for column in _given(frame, name) if column != "run"]
         with _incoming(cursor, frame) as view:
