@@ -2,21 +2,83 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import DbOption, JsonOption
-from analysis.cli.running import Answer, answers
+from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.running import Answer, answers, opened
+from analysis.errors import InputRefusedError, UsageError, Where
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
+    from analysis.report.document import ReportDocument
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
+    app.command("report")(answers(report))
     app.command("serve")(serve)
     app.command("doctor")(answers(doctor))
+
+
+def report(
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where to; the ending decides: .html, .json or .csv.")
+    ],
+    dataset: MaybeDatasetOption = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="ID", help="Add a trained model's card and reasons.")
+    ] = None,
+    job: Annotated[
+        list[str] | None, typer.Option("--job", metavar="W", help="A job for the model to predict; once for each.")
+    ] = None,
+    gpu: Annotated[list[str] | None, typer.Option("--gpu", metavar="G", help="Only this GPU; may be repeated.")] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option("--mechanism", metavar="M", help="Only this mechanism; may be repeated.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE.json", dir_okay=False, help="Render a JSON report again instead."),
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Write what is known of a data set to a file that can be handed on."""
+    from analysis.report.render import renderer, write
+
+    renderer(out)  # a wrong ending is said before anything is computed
+    document = _read(source) if source is not None else None
+    if document is None:
+        if dataset is None:
+            raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
+        from analysis.report.build import dataset_report
+
+        with opened(db) as database:
+            document = dataset_report(
+                database, dataset, gpus=gpu or (), mechanisms=mechanism or (), model_id=model, jobs=job or ()
+            )
+    written = {"file": str(out), "bytes": write(document, out), "title": document.title, "kind": document.kind}
+
+    def show(screen: Screen) -> None:
+        for sentence in document.summary:
+            screen.line(sentence)
+        screen.line(f"Written to {out} ({written['bytes']:,} bytes).", style="bold")
+
+    return Answer(written, show)
+
+
+def _read(path: Path) -> ReportDocument:
+    from analysis.report.render import from_json
+
+    try:
+        return from_json(path.read_bytes())
+    except OSError as error:
+        raise InputRefusedError(
+            f"the report can't be read: {error.strerror or error}", "Check the path.", Where(str(path))
+        ) from error
 
 
 def serve(

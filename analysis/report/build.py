@@ -11,14 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.errors import NotFoundError
+from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.checks import run_checks
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
+from analysis.predict import explain, models
 from analysis.reference.gpus import resolve
 from analysis.report.document import Provenance, ReportDocument, Source
 from analysis.report.plain import plain
-from analysis.report.sections import doubts, evaluation, interference, stalls
+from analysis.report.sections import doubts, evaluation, interference, model, stalls
+from analysis.report.sections.model import ModelAnswer
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
@@ -34,6 +36,8 @@ def dataset_report(
     *,
     gpus: Sequence[str] = (),
     mechanisms: Sequence[str] = (),
+    model_id: str | None = None,
+    jobs: Sequence[str] = (),
     now: datetime | None = None,
 ) -> ReportDocument:
     """Report on one data set: who slows whom, why the jobs wait, which numbers to doubt, how well it is predicted.
@@ -46,6 +50,10 @@ def dataset_report(
         Name of the data set; data sets are never pooled.
     gpus, mechanisms : sequence of str
         Only these, GPUs by any name; all when empty.
+    model_id : str, optional
+        A trained model, whose card and reasons are added.
+    jobs : sequence of str, optional
+        A set of jobs for the model to predict, on the first of the GPUs.
     now : datetime, optional
         When the report is made; by default now.
 
@@ -57,22 +65,29 @@ def dataset_report(
     Raises
     ------
     NotFoundError
-        If the data set, or all of what was chosen of it, is not there.
+        If the data set, the model, a job, or all of what was chosen is not there.
+    UsageError
+        If jobs are given without a model.
     """
+    if jobs and model_id is None:
+        raise UsageError("jobs are predicted by a model, and none is named", "Name one with --model.")
     sources.require_dataset(database, dataset)
     chosen = _choice(database, dataset, gpus, mechanisms)
     matrices = _matrices(database, dataset, chosen)
     findings = run_checks(database, dataset)
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
     results = _evaluations(database, dataset, chosen)
+    asked = _ask(database, model_id, chosen, jobs) if model_id else None
     parts = [
+        model.section(asked) if asked else None,
         interference.section(matrices),
         stalls.section(shares, bounds),
         doubts.section(findings),
         evaluation.section(results, dataset) if any(matrix.n for matrix in matrices) else None,
     ]
     files = sources.sources(database, Filter(datasets=(dataset,)))
-    summary = interference.summary(matrices)
+    said = model.sentence(asked) if asked else None
+    summary = [*([said] if said else []), *interference.summary(matrices)]
     if len(bounds):
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))
@@ -90,8 +105,26 @@ def dataset_report(
         sections=tuple(part for part in parts if part is not None),
         sources=source_entries(files),
         software=software(),
-        reproduce=_commands(dataset, gpus, mechanisms, matrices, [str(result["protocol"]) for result in results]),
+        reproduce=(
+            *_commands(dataset, matrices, [str(result["protocol"]) for result in results]),
+            _report_command(dataset, gpus, mechanisms, model_id, jobs),
+        ),
     )
+
+
+def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str]) -> ModelAnswer:
+    """Ask a model for its card, its view of the whole, and the set of jobs if there is one."""
+    card = models.card(database, model_id)
+    gpu = chosen.gpus[0] if chosen.gpus else card.gpus[0]
+    mechanism = chosen.mechanisms[0] if chosen.mechanisms else None
+    try:
+        importance = explain.global_importance(database, model_id)
+    except (NotEnoughDataError, NotFoundError):  # the data it learned from was removed
+        importance = None
+    if not jobs:
+        return ModelAnswer(card, gpu, importance=importance)
+    predicted = models.predict(database, model_id, gpu, jobs, mechanism)
+    return ModelAnswer(card, gpu, predicted, explain.explain(database, model_id, gpu, jobs, mechanism), importance)
 
 
 def _choice(database: Database, dataset: str, gpus: Sequence[str], mechanisms: Sequence[str]) -> Filter:
@@ -190,13 +223,7 @@ def software() -> dict[str, str]:
     return {"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
 
 
-def _commands(
-    dataset: str,
-    gpus: Sequence[str],
-    mechanisms: Sequence[str],
-    matrices: Sequence[SlowdownMatrix],
-    protocols: Sequence[str],
-) -> tuple[str, ...]:
+def _commands(dataset: str, matrices: Sequence[SlowdownMatrix], protocols: Sequence[str]) -> tuple[str, ...]:
     """Return the commands that give the same figures from the same files."""
     name = shlex.quote(dataset)
     commands = [f"stallscope check --dataset {name}"]
@@ -204,6 +231,12 @@ def _commands(
         gpu, mechanism = shlex.quote(matrix.gpu), shlex.quote(matrix.mechanism)
         commands.append(f"stallscope matrix --dataset {name} --gpu {gpu} --mechanism {mechanism}")
     commands += [f"stallscope evaluate --dataset {name} --protocol {protocol}" for protocol in protocols]
-    options = "".join(f" --gpu {shlex.quote(gpu)}" for gpu in gpus)
-    options += "".join(f" --mechanism {shlex.quote(mechanism)}" for mechanism in mechanisms)
-    return (*commands, f"stallscope report --dataset {name}{options} --out report.html")
+    return tuple(dict.fromkeys(commands))
+
+
+def _report_command(
+    dataset: str, gpus: Sequence[str], mechanisms: Sequence[str], model_id: str | None, jobs: Sequence[str]
+) -> str:
+    given = [("--gpu", gpus), ("--mechanism", mechanisms), ("--model", [model_id] if model_id else []), ("--job", jobs)]
+    options = "".join(f" {option} {shlex.quote(value)}" for option, values in given for value in values)
+    return f"stallscope report --dataset {shlex.quote(dataset)}{options} --out report.html"

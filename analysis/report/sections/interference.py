@@ -141,12 +141,12 @@ def _blocks(matrix: SlowdownMatrix) -> list[Block]:
             )
         )
     blocks += [Notice(level="info", sentence=note) for note in matrix.notes]
-    # The lists first: they are what a reader acts on, and they fill the page before the large chart.
+    # From what a reader acts on to every single cell; the large chart last, so that it leaves no hole on paper.
     blocks += _extremes(matrix, place)
+    blocks.append(_by_workload(matrix, place))
     if len(matrix.workloads) <= MOST:
         blocks.append(figure(f"Slowdown of the row beside the column, {place}", slowdown_heatmap(matrix)))
     blocks.append(matrix_block(matrix))
-    blocks.append(_by_workload(matrix, place))
     return blocks
 
 
