@@ -1,0 +1,223 @@
+"""Two profiles side by side: which waits grew, kernel by kernel, and what can't be compared.
+
+Kernels are paired by name, grid and block: another problem size is another kernel. A reason that one GPU can't report
+is not available there, not zero. Profiles of nvprof and of Nsight Compute meet only in nvprof's classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from analysis.reference.stall_families import FAMILIES
+from analysis.stalls.cautions import PAIR, cautions
+from analysis.stalls.classes import NVPROF, in_classes
+from analysis.stalls.shares import stall_shares
+from analysis.stalls.sides import Side
+from analysis.store.database import Database
+from analysis.store.queries import profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A baseline beside another profile.
+
+    Attributes
+    ----------
+    base, other : Side
+        What is compared.
+    unit : str
+        ``reasons``, or ``nvprof classes`` where one side comes from nvprof.
+    families : tuple of str or None
+        Family of metrics that each side's shares rest on.
+    totals : pd.DataFrame
+        One row a reason, the largest difference first: reason, group, share_base, share_other, difference (percentage
+        points), cycles_base, cycles_other, cycles_difference, state (``both``, ``not available on BASE``, ``not
+        available on OTHER``, ``not reported by BASE`` ...).
+    kernels : pd.DataFrame
+        The same for each paired kernel: kernel, short_name, grid, block, then as ``totals``.
+    pairs : pd.DataFrame
+        One row a paired kernel: kernel, short_name, grid, block, launches_base, launches_other, time_base_ns,
+        time_other_ns (mean of a launch), slower (percent, other over base).
+    unmatched : pd.DataFrame
+        Kernels without a partner: side, kernel, short_name, grid, block, launches.
+    slower : float
+        By how many percent the base's launches would take longer at the other's mean durations, over paired kernels;
+        NaN without durations.
+    top_reasons : pd.DataFrame
+        Largest reasons that only rule texts name: side, kernel, short_name, reason, share, text.
+    warnings : tuple of str
+        What limits the comparison, one sentence each.
+    """
+
+    base: Side
+    other: Side
+    unit: str
+    families: tuple[str | None, str | None]
+    totals: pd.DataFrame
+    kernels: pd.DataFrame
+    pairs: pd.DataFrame
+    unmatched: pd.DataFrame
+    slower: float
+    top_reasons: pd.DataFrame
+    warnings: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison with plain lists, None for no value, as the command line prints it."""
+        return {
+            "base": {"workload": self.base.workload, "gpu": self.base.gpu, "simulated": self.base.simulated},
+            "other": {"workload": self.other.workload, "gpu": self.other.gpu, "simulated": self.other.simulated},
+            "unit": self.unit,
+            "families": list(self.families),
+            "slower": None if math.isnan(self.slower) else self.slower,
+            **{
+                name: _records(getattr(self, name))
+                for name in ("totals", "kernels", "pairs", "unmatched", "top_reasons")
+            },
+            "warnings": list(self.warnings),
+        }
+
+    def sentence(self) -> str:
+        """Say the largest difference in words."""
+        both = self.totals[self.totals["state"] == "both"]
+        if both.empty:
+            return f"Nothing of {self.base.name} and {self.other.name} can be compared reason by reason."
+        row = both.iloc[0]
+        grew = "more" if row["difference"] > 0 else "less"
+        return (
+            f"{self.other.name} spends {abs(row['difference']):.1f} percentage points {grew} of its warp cycles on "
+            f"{row['reason'].replace('_', ' ')} than {self.base.name}: {row['share_other']:.1f} % after "
+            f"{row['share_base']:.1f} %."
+        )
+
+
+def compare(database: Database, base: Side, other: Side) -> Comparison:
+    """Compare two profiles.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    base, other : Side
+        See `analysis.stalls.sides.side` and `analysis.stalls.sides.find`.
+
+    Returns
+    -------
+    Comparison
+        Differences are other minus base.
+    """
+    family = _common_family(database, base, other)
+    tables = [
+        {by: stall_shares(database, one.chosen, by, family=family) for by in ("workload", "kernel")}
+        for one in (base, other)
+    ]
+    families = tuple(str(t["workload"]["stall_family"].iloc[0]) if len(t["workload"]) else None for t in tables)
+    classes = NVPROF in families and families[0] != families[1]
+    if classes:
+        tables = [{by: in_classes(frame, by) for by, frame in t.items()} for t in tables]
+    availability = [None if classes else one.available() for one in (base, other)]
+    totals = _differences(tables[0]["workload"], tables[1]["workload"], [], availability)
+    kernels = _differences(tables[0]["kernel"], tables[1]["kernel"], PAIR, availability)
+    pairs, unmatched, slower = _pairs(database, base, other)
+    top = pd.concat([_top_reasons(database, one, which) for one, which in ((base, "base"), (other, "other"))])
+    warnings = cautions(database, base, other, tables, (families[0], families[1]), classes, pairs)
+    return Comparison(
+        base, other, "nvprof classes" if classes else "reasons", (families[0], families[1]), totals, kernels, pairs,
+        unmatched, slower, top.reset_index(drop=True), tuple(warnings),
+    )  # fmt: skip
+
+
+def _common_family(database: Database, base: Side, other: Side) -> str | None:
+    """Return the first family that both sides report, None where they share none."""
+    found = []
+    for one in (base, other):
+        metrics = profiles.stall_metrics(database, one.chosen)
+        found.append(set(metrics.loc[metrics["value"].notna(), "stall_family"]))
+    return next((family.name for family in FAMILIES if family.name in found[0] & found[1]), None)
+
+
+def _differences(
+    base: pd.DataFrame, other: pd.DataFrame, keys: list[str], availability: list[frozenset[str] | None]
+) -> pd.DataFrame:
+    columns = [*keys, *(["short_name"] if keys else []), "reason", "group", "share", "cycles"]
+    on = [*keys, "reason"]
+    kept = ["group", *(["short_name"] if keys else [])]
+    merged = base[columns].merge(other[columns], on=on, how="outer", suffixes=("_base", "_other"))
+    for name in kept:
+        merged[name] = merged[f"{name}_base"].fillna(merged[f"{name}_other"])
+    if keys:
+        both = base[keys].drop_duplicates().merge(other[keys].drop_duplicates(), on=keys)
+        merged = merged.merge(both, on=keys)
+    numbers = ["share_base", "share_other", "cycles_base", "cycles_other"]
+    merged[numbers] = merged[numbers].astype(float)
+    merged["difference"] = merged["share_other"] - merged["share_base"]
+    merged["cycles_difference"] = merged["cycles_other"] - merged["cycles_base"]
+    merged["state"] = [
+        _state(str(reason), pd.notna(a), pd.notna(b), availability)
+        for reason, a, b in merged[["reason", "share_base", "share_other"]].itertuples(index=False)
+    ]
+    merged["size"] = merged["difference"].abs().fillna(-1.0)
+    shown = [
+        *keys, *(["short_name"] if keys else []), "reason", "group", "share_base", "share_other", "difference",
+        "cycles_base", "cycles_other", "cycles_difference", "state",
+    ]  # fmt: skip
+    return merged.sort_values("size", ascending=False, kind="stable")[shown].reset_index(drop=True)
+
+
+def _state(reason: str, in_base: bool, in_other: bool, availability: list[frozenset[str] | None]) -> str:
+    if in_base and in_other:
+        return "both"
+    side, known = ("other", availability[1]) if in_base else ("base", availability[0])
+    return f"not available on {side}" if known is not None and reason not in known else f"not reported by {side}"
+
+
+def _pairs(database: Database, base: Side, other: Side) -> tuple[pd.DataFrame, pd.DataFrame, float]:
+    counted = []
+    for one in (base, other):
+        launches = profiles.kernels(database, one.chosen)
+        launches[["grid", "block"]] = launches[["grid", "block"]].fillna("")
+        times = launches["invocations"].astype(float)
+        launches["time"] = launches["duration_ns"].astype(float) * times
+        launches["timed"] = times.where(launches["duration_ns"].notna())
+        counted.append(
+            launches.groupby(PAIR, sort=False)
+            .agg(
+                short_name=("short_name", "first"), launches=("invocations", "sum"), time=("time", "sum"),
+                timed=("timed", "sum"),
+            )
+            .assign(mean=lambda frame: frame["time"] / frame["timed"].where(frame["timed"] > 0))
+            .reset_index()
+        )  # fmt: skip
+    merged = counted[0].merge(counted[1], on=PAIR, how="outer", suffixes=("_base", "_other"), indicator="side")
+    merged["short_name"] = merged["short_name_base"].fillna(merged["short_name_other"])
+    both = merged[merged["side"] == "both"].copy()
+    both["slower"] = 100 * (both["mean_other"] / both["mean_base"] - 1)
+    timed = both.dropna(subset=["slower"])
+    was = float((timed["mean_base"] * timed["launches_base"]).sum())
+    now = float((timed["mean_other"] * timed["launches_base"]).sum())
+    pairs = both.rename(columns={"mean_base": "time_base_ns", "mean_other": "time_other_ns"})
+    pairs = pairs.sort_values("time_base_ns", ascending=False, kind="stable")[
+        [*PAIR, "short_name", "launches_base", "launches_other", "time_base_ns", "time_other_ns", "slower"]
+    ].reset_index(drop=True)
+    alone = merged[merged["side"] != "both"].copy()
+    alone["side"] = alone["side"].astype(str).map({"left_only": "base", "right_only": "other"})
+    alone["launches"] = alone["launches_base"].fillna(alone["launches_other"]).astype(int)
+    unmatched = alone[["side", *PAIR, "short_name", "launches"]].sort_values(["side", "kernel"], kind="stable")
+    return pairs, unmatched.reset_index(drop=True), 100 * (now / was - 1) if was > 0 else math.nan
+
+
+def _top_reasons(database: Database, one: Side, which: str) -> pd.DataFrame:
+    """Return what rule texts say of launches that have no stall metrics of their own."""
+    rules = profiles.rules(database, one.chosen)
+    measured = set(profiles.stall_metrics(database, one.chosen)["kernel_id"])
+    only = rules[rules["top_reason"].notna() & ~rules["kernel_id"].isin(measured)]
+    only = only.assign(side=which).rename(columns={"top_reason": "reason", "top_share": "share"})
+    return only[["side", "kernel", "short_name", "reason", "share", "text"]]
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
