@@ -74,13 +74,12 @@ def launch_weights(
         to all launches), traced_ns (GPU time in a time trace that the launch stands for), trace_ns (GPU time of the
         whole trace of its workload and GPU).
     """
-    position = pd.Index(launches["kernel_id"])
     times = launches["invocations"].to_numpy(float)
     weights = pd.DataFrame(
         {
-            "issued": _first_common(database, chosen, position, _ISSUED) * times,
+            "issued": _first_common(database, chosen, launches, _ISSUED) * times,
             "time_ns": _durations(launches) * times,
-            "warps": _first_common(database, chosen, position, _WARPS),
+            "warps": _first_common(database, chosen, launches, _WARPS),
             "traced_ns": np.nan,
             "trace_ns": np.nan,
         }
@@ -114,16 +113,20 @@ def _join_traces(
         weights.loc[left.index, "traced_ns"] = found * (part / groups.transform("sum")).to_numpy()
 
 
-def _first_common(database: Database, chosen: Filter, position: pd.Index, names: tuple[str, ...]) -> Array:
-    """Values of the first of the metrics that most launches have; one metric for all, as their units differ."""
+def _first_common(database: Database, chosen: Filter, launches: pd.DataFrame, names: tuple[str, ...]) -> Array:
+    """Values of the metric that most launches of a profile have; one metric for each profile, as their units differ."""
     found = launch_queries.values(database, chosen, names).drop_duplicates(["kernel_id", "code"])
-    result: Array = np.full(len(position), np.nan)
+    result: Array = np.full(len(launches), np.nan)
     if found.empty:
         return result
+    found["position"] = pd.Index(launches["kernel_id"]).get_indexer(pd.Index(found["kernel_id"]))
+    found["profile_id"] = launches["profile_id"].to_numpy()[found["position"]]
+    counted = found.groupby(["profile_id", "code"]).size().rename("launches").reset_index()
     # Among equally common ones the smallest code, which is the first name.
-    code = int(np.argmax(np.bincount(found["code"].to_numpy(int))))
-    best = found[found["code"] == code]
-    result[position.get_indexer(pd.Index(best["kernel_id"]))] = best["value"].to_numpy()
+    best = counted.sort_values(["launches", "code"], ascending=[False, True], kind="stable")
+    wanted = best.drop_duplicates("profile_id")[["profile_id", "code"]]
+    kept = found.merge(wanted, on=["profile_id", "code"])
+    result[kept["position"].to_numpy()] = kept["value"].to_numpy()
     return result
 
 

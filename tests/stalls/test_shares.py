@@ -102,6 +102,18 @@ def test_instructions_weigh_cycles_per_issue(database: Database, profile) -> Non
     assert (row["launches"], row["kernels"]) == (2, 2)
 
 
+def test_each_profile_is_weighed_by_what_it_has(database: Database, profile) -> None:
+    for workload, metric in (("a", "smsp__issue_active.sum"), ("b", "Executed Instructions")):
+        launches = [
+            {"name": str(n), "metrics": {**_cycles(long=n, total=10), metric: float(n)}}
+            for n in range(1, 2 + len(workload))
+        ]
+        profile(launches * (2 if workload == "b" else 1), workload=workload, name=f"{workload}.csv")
+    shares = stall_shares(database)
+    assert set(shares["weight"]) == {"instructions issued"}
+    assert _row(shares, "long_scoreboard", workload="a")["cycles"] == pytest.approx((1 * 1 + 2 * 2) / 3)
+
+
 def test_duration_times_warps_weighs_percentages(database: Database, profile) -> None:
     launches = [
         {"name": "a", "duration_ns": 100.0, "metrics": {ACTIVE.format("wait"): 60.0, OCCUPANCY: (50.0, "%")}},
