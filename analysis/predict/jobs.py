@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.interference.memory import memory_fit
 from analysis.predict import verdict
 from analysis.predict.gather import Gathered, gather
 from analysis.predict.manifest import Manifest
@@ -131,7 +132,7 @@ def predict_jobs(
     measured = _measured(database, found, jobs)
     tiers = [verdict.evidence_of(found.profiles[job]) for job in jobs]
     evidence = "measured" if all(value is not None for value in measured) else verdict.weakest(tiers)
-    memory = verdict.memory_fit(
+    memory = memory_fit(
         [float(found.profiles[job]["peak_memory"]) for job in jobs],
         [_kind(found.profiles[job]) for job in jobs],
         _capacity(found.gpu),

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.neighbors import KNeighborsRegressor
@@ -121,6 +123,39 @@ class Network(FeatureModel):
             hidden_layer_sizes=tuple(self.hidden), alpha=self.alpha, solver="lbfgs", max_iter=500, max_fun=20000,
             random_state=self.random_state,
         )  # fmt: skip
+
+
+class Plain(FeatureModel):
+    """Any scikit-learn regressor on the frame's numeric columns, gaps filled with training medians.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Is cloned for every fit and given a DataFrame with the frame's column names.
+    """
+
+    def __init__(self, estimator: Any = None, what: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> None:
+        super().__init__(what, exclude)
+        self.estimator = estimator
+
+    def make_model(self) -> Any:
+        """Return a clone of the estimator that is given named columns."""
+        return _Named(clone(self.estimator), self.columns_)
+
+
+class _Named:
+    """Hands an estimator its columns by name."""
+
+    def __init__(self, estimator: Any, columns: Sequence[str]) -> None:
+        self.estimator = estimator
+        self.columns = list(columns)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> _Named:
+        self.estimator.fit(pd.DataFrame(X, columns=self.columns), y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.estimator.predict(pd.DataFrame(X, columns=self.columns)))
 
 
 class _Trees(FeatureModel):

@@ -50,7 +50,7 @@ def figures(predictions: pd.DataFrame) -> dict[str, float | int | None]:
         "mape_folds": float(by_fold.mean()),
         "median_ape": float(np.median(errors)),
         "p95_ape": float(np.percentile(errors, 95)),
-        "within_10": float(100.0 * np.mean(errors <= 10.0)),
+        "within_10": float(100.0 * np.mean(errors <= 10.0 + 1e-9)),
         "spearman": spearman(measured, predicted),
         "bias": float(100.0 * np.mean(predicted / measured - 1.0)),
         "coverage": float(100.0 * inside[known].mean()) if known.any() else None,

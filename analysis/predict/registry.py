@@ -12,7 +12,9 @@ from sklearn.base import clone
 
 from analysis.errors import UsageError
 from analysis.predict import closed_form, effects, learners, published
+from analysis.predict.base import Predictor
 from analysis.predict.ensemble import StallScope
+from analysis.predict.learners import Plain
 
 Kind = Literal["reference", "published", "learner", "stallscope", "own"]
 
@@ -127,4 +129,6 @@ def get(name_or_path: str) -> PredictorSpec:
         ) from error
     if not (callable(getattr(estimator, "fit", None)) and callable(getattr(estimator, "predict", None))):
         raise UsageError(f"{name_or_path!r} has no fit and predict", "Give a class with scikit-learn's interface.")
-    return PredictorSpec(name_or_path, name_or_path, "own", made, calibrate=True)
+    if isinstance(estimator, Predictor):
+        return PredictorSpec(name_or_path, name_or_path, "own", made, calibrate=True)
+    return PredictorSpec(name_or_path, name_or_path, "own", lambda: Plain(made()), calibrate=True)

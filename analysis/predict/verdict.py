@@ -8,50 +8,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from analysis.interference.memory import Memory
 from analysis.predict.quantities import QUANTITIES
 
-Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
 Verdict = Literal["share", "don't", "measure first"]
 Evidence = Literal["none", "telemetry", "counters", "stalls", "measured"]
-
-#: MiB that the driver needs for each process beside what a framework reports; nvidia-smi's figure includes it.
-CONTEXT_MIB = 500.0
-
-#: From this part of the GPU's memory on it is tight: fragmentation and peaks that a profile missed can break it.
-TIGHT = 0.9
 
 #: Sharing is worth its trouble from this system throughput on (1 is what one job after the other gives).
 WORTHWHILE = 1.1
 
 _BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES}
-
-
-def memory_fit(peaks_mib: Sequence[float], kinds: Sequence[str | None], capacity_mib: float) -> Memory:
-    """Say whether the jobs fit together.
-
-    Parameters
-    ----------
-    peaks_mib : sequence of float
-        Peak memory of each job alone; NaN where unknown.
-    kinds : sequence of str or None
-        What each peak is: nvidia-smi (with the context), reserved, allocated (without).
-    capacity_mib : float
-        The GPU's memory; NaN where unknown.
-
-    Returns
-    -------
-    str
-        fits, tight (above 90 % of the memory), does_not_fit, or unknown.
-    """
-    needed = [
-        peak + (0.0 if kind == "nvidia-smi" else CONTEXT_MIB) for peak, kind in zip(peaks_mib, kinds, strict=True)
-    ]
-    known = [value for value in needed if np.isfinite(value)]
-    if np.isfinite(capacity_mib) and sum(known) > capacity_mib:
-        return "does_not_fit"  # what is known is too much already
-    if len(known) < len(needed) or not np.isfinite(capacity_mib):
-        return "unknown"
-    return "tight" if sum(known) > TIGHT * capacity_mib else "fits"
 
 
 def evidence_of(profile: pd.Series) -> Evidence:

@@ -198,7 +198,8 @@ def test_a_set_that_was_never_run_has_the_same_columns(shared_syn: Database) -> 
     [
         ("sm%", "sm_util"), ("mem%", "mem_util"), ("gpu_util", "sm_util"), ("gmem", "peak_memory"),
         ("Compute (SM) Throughput", "compute_throughput"), ("ave_Kernel_Length", "kernel_length"),
-        ("long/short_Ratio", "long_short_ratio"), ("PCIe read bandwidth", "pcie_read"), ("avg_Thread", "kernel_threads"),
+        ("long/short_Ratio", "long_short_ratio"), ("PCIe read bandwidth", "pcie_read"),
+        ("avg_Thread", "kernel_threads"),
         ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "l2_throughput"),
     ],
 )  # fmt: skip
