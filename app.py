@@ -2,4 +2,19 @@
 
 import streamlit as st
 
-st.set_page_config(page_title="StallScope", layout="wide")
+from analysis.settings import asset
+from analysis.ui import filters, navigation, style
+from analysis.ui.errors import boundary
+from analysis.ui.resources import database, theme
+
+st.set_page_config(page_title="StallScope", page_icon=str(asset("data", "brand", "mark.svg")), layout="wide")
+logo = "logo-dark.svg" if theme() == "dark" else "logo.svg"
+st.logo(str(asset("data", "brand", logo)), size="large")
+
+style.apply()
+
+page, spec = navigation.navigation()
+with boundary(spec.name):
+    database()
+    filters.sidebar(spec.filters)
+    page.run()

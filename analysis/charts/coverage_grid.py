@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from html import escape
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-#: State of a cell, its words and its colour; safe for colour-blind readers, and the hover text says it in words.
+from analysis.charts.marks import cell_texts, legend_swatches
+from analysis.charts.theme import finish, full, ink, label, on, unique_labels
+
+#: States of a cell, in the order of what can be asked of them; hover and table say them in words too.
 STATES = (("alone only", "#BFC5CC"), ("profile", "#E69F00"), ("pairs", "#56B4E9"), ("profile and pairs", "#0072B2"))
 
-_ROW_PIXELS = 22
-_LONGEST = 44
+_ROW, _HEAD = 26, 96
 
 
-def coverage_grid(known: pd.DataFrame, *, theme: str = "light") -> go.Figure:
+def coverage_grid(known: pd.DataFrame, *, theme: str = "light", most: int = 60) -> go.Figure:
     """Draw workloads by GPUs.
 
     Parameters
@@ -23,66 +25,66 @@ def coverage_grid(known: pd.DataFrame, *, theme: str = "light") -> go.Figure:
     known : pd.DataFrame
         As `analysis.store.queries.overview.grid` returns it.
     theme : {"light", "dark"}
-        Colours of text and lines.
+        The background.
+    most : int
+        Workloads drawn, the first ones; the alternative text says how many are left out.
 
     Returns
     -------
     go.Figure
         One cell a workload and GPU: its colour says what is known, its text the partners measured of those possible.
     """
-    workloads = list(dict.fromkeys(known["workload"]))
-    gpus = sorted(set(known["gpu"]))
-    state = np.full((len(workloads), len(gpus)), np.nan)
-    text = np.full(state.shape, "", dtype=object)
+    names = [str(name) for name in dict.fromkeys(known["workload"])]
+    drawn = names[:most]
+    gpus = sorted({str(gpu) for gpu in known["gpu"]})
+    state = np.full((len(drawn), len(gpus)), np.nan)
     hover = np.full(state.shape, "nothing known", dtype=object)
-    for row in known.itertuples():
-        place = workloads.index(row.workload), gpus.index(row.gpu)
-        state[place] = 2 * bool(row.partners) + bool(row.profiled)
-        text[place] = f"{row.partners} of {row.possible}" if row.partners else ""
-        hover[place] = f"{STATES[int(state[place])][0]}, measured with {row.partners} of {row.possible} partners"
-        if row.largest_k > 2:
-            text[place] += f" · up to {row.largest_k} at once"
-            hover[place] += f", up to {row.largest_k} jobs at once"
-    ink = "#E8EDF2" if theme == "dark" else "#16202A"
+    texts = []
+    for row in known[known["workload"].isin(drawn)].to_dict("records"):
+        i, j = drawn.index(str(row["workload"])), gpus.index(str(row["gpu"]))
+        state[i, j] = 2 * bool(row["partners"]) + bool(row["profiled"])
+        name, colour = STATES[int(state[i, j])]
+        hover[i, j] = f"{full(row['workload'])}<br>on {full(row['gpu'])}: {name}{_partners(row, ', ')}"
+        if row["partners"]:
+            texts.append((float(j), float(i), _partners(row, ""), on(colour)))
+    count = len(STATES)
     figure = go.Figure(
         go.Heatmap(
             z=state,
-            x=[escape(gpu) for gpu in gpus],
-            y=[_label(name) for name in workloads],
-            text=text,
-            texttemplate="%{text}",
-            customdata=hover,
-            hovertemplate="%{y} on %{x}: %{customdata}<extra></extra>",
+            x=list(range(len(gpus))),
+            y=list(range(len(drawn))),
             zmin=-0.5,
-            zmax=len(STATES) - 0.5,
-            colorscale=_steps(),
+            zmax=count - 0.5,
+            colorscale=[(edge / count, c) for place, (_, c) in enumerate(STATES) for edge in (place, place + 1)],
             showscale=False,
             xgap=2,
             ygap=2,
+            hovertext=hover,
+            hoverinfo="text",
         )
     )
-    for name, colour in STATES:
-        figure.add_scatter(
-            x=[None], y=[None], mode="markers", name=name, marker={"color": colour, "symbol": "square", "size": 12}
-        )
+    cell_texts(figure, texts, size=12)
+    legend_swatches(figure, STATES, ink(theme).line)
     figure.update_layout(
-        height=90 + _ROW_PIXELS * len(workloads),
-        margin={"l": 10, "r": 10, "t": 60, "b": 10},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": ink, "size": 13},
-        legend={"orientation": "h", "y": 1, "yanchor": "bottom", "yref": "container", "x": 0},
-        xaxis={"side": "top", "fixedrange": True, "showgrid": False},
-        yaxis={"autorange": "reversed", "fixedrange": True, "showgrid": False, "automargin": True},
-    )
-    return figure
+        xaxis={
+            "side": "top", "tickmode": "array", "tickvals": list(range(len(gpus))),
+            "ticktext": [label(gpu) for gpu in gpus],
+            "showgrid": False, "zeroline": False, "range": [-0.5, len(gpus) - 0.5],
+        },
+        yaxis={
+            "tickmode": "array", "tickvals": list(range(len(drawn))), "ticktext": unique_labels(drawn, 44),
+            "showgrid": False, "zeroline": False, "range": [len(drawn) - 0.5, -0.5],
+        },
+        legend={"yref": "container", "yanchor": "top", "y": 1, "itemclick": False, "itemdoubleclick": False},
+    )  # fmt: skip
+    left_out = len(names) - len(drawn)
+    alt = f"Grid of {len(drawn)} workloads by {len(gpus)} GPUs: what is known of each."
+    alt += f" {left_out} more workloads are not drawn." if left_out else ""
+    return finish(figure, alt=alt, theme=theme, height=_HEAD + _ROW * len(drawn))
 
 
-def _steps() -> list[tuple[float, str]]:
-    """Colours as hard steps."""
-    n = len(STATES)
-    return [(edge / n, colour) for place, (_, colour) in enumerate(STATES) for edge in (place, place + 1)]
-
-
-def _label(name: str) -> str:
-    return escape(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
+def _partners(row: dict[Any, Any], before: str) -> str:
+    if not row["partners"]:
+        return ""
+    words = f"{before}{row['partners']} of {row['possible']} partners"
+    return f"{words}, up to {row['largest_k']} jobs at once" if row["largest_k"] > 2 else words

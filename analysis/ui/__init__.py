@@ -1,1 +1,1 @@
-"""Components that pages share; the only package that knows Streamlit."""
+"""Components that the pages share; with app.py and pages/ the only place that knows Streamlit."""

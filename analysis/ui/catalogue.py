@@ -1,0 +1,86 @@
+"""Cards of the public data sets, and the work of loading one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from analysis.ingest.catalogue import CatalogueEntry, load_dataset
+from analysis.jobs.runner import Progress
+from analysis.ui import frame, markdown, navigation, outcome
+from analysis.ui.resources import database, jobs
+from analysis.ui.spool import Spooled, spool
+
+KIND = "catalogue"
+
+
+def card(entry: CatalogueEntry, *, loaded: bool) -> None:
+    """Show one data set: what it is, on which GPUs, under which licence, how large; and load it.
+
+    Parameters
+    ----------
+    entry : CatalogueEntry
+        The data set.
+    loaded : bool
+        Whether it is in the database.
+    """
+    with st.container(border=True, key=f"card-{entry.name}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"**{markdown.plain(entry.title, 120)}**", width="stretch")
+            if loaded:
+                st.badge("Loaded", icon=":material/check:", color="green")
+        st.markdown(markdown.sentence(entry.about))
+        st.caption(
+            f"{markdown.plain(', '.join(entry.gpus))} · {markdown.plain(', '.join(entry.mechanisms), 160)} · "
+            f"{entry.size / 2**20:.1f} MiB in {frame.count(len(entry.files), 'file')}  \n"
+            f"Licence: {markdown.plain(entry.licence, 200)}  \n{markdown.plain(entry.citation, 400)}"
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            if loaded:
+                navigation.link("overview", "Look at it", dataset=entry.name)
+            if entry.downloadable and st.button(
+                "Load again" if loaded else "Load", icon=":material/download:", key=f"load-{entry.name}"
+            ):
+                _submit(entry.name, [])
+        if not loaded or not entry.downloadable:
+            with st.expander("Load from local copies", type="compact"):
+                _local(entry)
+
+
+def _local(entry: CatalogueEntry) -> None:
+    """Take local copies of the files."""
+    names = ", ".join(f"{file.name}{' (optional)' if file.optional else ''}" for file in entry.files)
+    st.caption(f"Files: {markdown.plain(names, 300)}. They are recognised by their content.")
+    key = f"copies-{entry.name}-{st.session_state.get(f'round-{entry.name}', 0)}"
+    files = st.file_uploader("Local copies", accept_multiple_files=True, key=key, label_visibility="collapsed")
+    if files and st.button("Load these copies", icon=":material/database_upload:", key=f"local-{entry.name}"):
+        kept = spool(files)
+        st.session_state[f"round-{entry.name}"] = st.session_state.get(f"round-{entry.name}", 0) + 1
+        _submit(entry.name, kept)
+
+
+def _submit(name: str, copies: Sequence[Spooled]) -> None:
+    opened = database()
+
+    def work(progress: Progress) -> dict[str, Any]:
+        try:
+            reports = load_dataset(opened, name, [copy.path for copy in copies], progress=progress)
+        finally:
+            for copy in copies:
+                copy.discard()
+        names = {copy.path.name: copy.name for copy in copies}
+        found = [{**report.model_dump(mode="json"), "file": names.get(report.file, report.file)} for report in reports]
+        return {"dataset": name, "reports": found}
+
+    st.session_state["job-catalogue"] = jobs().submit(KIND, {"dataset": name}, work, lane="load")
+    st.rerun()
+
+
+def loaded(result: dict[str, Any]) -> None:
+    """Show what the last load brought."""
+    with st.container(border=True, key="catalogue-outcome"):
+        st.markdown(f"{markdown.plain(result['dataset'])}: {outcome.sentence(result['reports'])}")
+        outcome.rows(result["reports"])
+        navigation.link("overview", "Look at it", dataset=str(result["dataset"]))

@@ -1,0 +1,105 @@
+"""What became of each file of an upload: one row a file, that opens into its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from analysis.store.queries import sources
+from analysis.ui import frame, markdown
+from analysis.ui.resources import cached, database
+
+_ICONS = {"loaded": ":material/check_circle:", "duplicate": ":material/content_copy:", "rejected": ":material/error:"}
+_COLOURS = {"loaded": "green", "duplicate": "gray", "rejected": "red"}
+
+
+def sentence(reports: Sequence[Mapping[str, Any]]) -> str:
+    """Say in a sentence what an upload brought."""
+    loaded = [report for report in reports if report["status"] == "loaded"]
+    others = {
+        "already there": sum(report["status"] == "duplicate" for report in reports),
+        "refused": sum(report["status"] == "rejected" for report in reports),
+    }
+    brought = [
+        frame.count(total, one, many)
+        for name, one, many in (
+            ("launches", "launch", "launches"),
+            ("kernels", "kernel", "kernels"),
+            ("runs", "co-run", "co-runs"),
+        )
+        if (total := sum(int(report[name] or 0) for report in loaded))
+    ]
+    text = f"**{len(loaded)} of {frame.count(len(reports), 'file')} loaded**"
+    if brought:
+        text += ": " + ", ".join(brought)
+    rest = [f"{number} {words}" for words, number in others.items() if number]
+    return text + (f"; {' and '.join(rest)}" if rest else "") + "."
+
+
+def rows(reports: Sequence[Mapping[str, Any]]) -> None:
+    """Show one row a file."""
+    for number, report in enumerate(reports):
+        status = str(report["status"])
+        label = f":{_COLOURS[status]}[{_ICONS[status]}] **{markdown.plain(report['file'])}** · {_short(report)}"
+        with st.expander(label, expanded=status == "rejected", key=f"report-{number}-{report['file']}"):
+            _report(report, number)
+
+
+def _short(report: Mapping[str, Any]) -> str:
+    if report["status"] == "rejected":
+        return "refused"
+    if report["status"] == "duplicate":
+        return "the same bytes were loaded before"
+    parts = [
+        frame.count(int(report[name]), one, many)
+        for name, one, many in (
+            ("launches", "launch", "launches"),
+            ("kernels", "kernel", "kernels"),
+            ("runs", "co-run", "co-runs"),
+        )
+        if report.get(name)
+    ]
+    if report["rows_rejected"]:
+        parts.append(f"{frame.count(int(report['rows_rejected']), 'row')} rejected")
+    if report["warnings"]:
+        parts.append(frame.count(len(report["warnings"]), "warning"))
+    return ", ".join(parts) or frame.count(int(report["rows_loaded"]), "row")
+
+
+def _report(report: Mapping[str, Any], number: int) -> None:
+    """Everything that is known of how one file was read."""
+    if report["error"]:
+        st.error(markdown.sentence(str(report["error"])), icon=":material/error:")
+        return
+    if report["status"] == "duplicate":
+        st.markdown("Nothing was loaded a second time; the figures are those of the first upload.")
+        return
+    account = {
+        "Rows read": report["rows_read"],
+        "Rows loaded": report["rows_loaded"],
+        "Rows rejected": report["rows_rejected"],
+        "Launches": report["launches"],
+        "Kernels": report["kernels"],
+        "Stall reasons": len(report["stall_reasons"])
+        if isinstance(report["stall_reasons"], list)
+        else report["stall_reasons"],
+        "Co-runs": report["runs"],
+        "Members": report["members"],
+    }
+    shown = {label: value for label, value in account.items() if value or label.startswith("Rows")}
+    for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
+        column.metric(label, f"{int(value or 0):,}")
+    where = ", ".join(str(gpu) for gpu in report["gpus"] or []) or "not known"
+    st.caption(f"{markdown.plain(report['format'])} · GPU {markdown.plain(where)}")
+    if report["set_aside"]:
+        rules = "; ".join(f"{count:,} by {markdown.plain(rule)}" for rule, count in report["set_aside"].items())
+        st.caption(f"Understood and set aside (counted as loaded): {rules}.")
+    for text in report["warnings"]:
+        st.markdown(f":orange[:material/warning:] {markdown.sentence(str(text), 600)}")
+    if report["rows_rejected"] and report["source_id"] is not None:
+        rejected: pd.DataFrame = cached(sources.rejected_rows, database(), int(report["source_id"]))
+        st.markdown("**Rejected rows**")
+        frame.data(rejected, name=f"rejected-rows-{number}")

@@ -1,0 +1,89 @@
+"""What every session of the server shares: one database, one job runner, and results kept while the data stays."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import streamlit as st
+
+from analysis.jobs.runner import JobRunner
+from analysis.settings import get_settings
+from analysis.store.database import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Folder below the spool where uploads wait to be loaded.
+UPLOADS = "uploads"
+
+
+@dataclass(frozen=True)
+class Services:
+    """The database and the runner that writes to it."""
+
+    database: Database
+    jobs: JobRunner
+
+    def close(self) -> None:
+        """Stop the work, then close the file."""
+        self.jobs.close()
+        self.database.close()
+
+
+@st.cache_resource(show_spinner=False, on_release=Services.close)
+def _open(path: str) -> Services:
+    database = Database(Path(path))
+    # This process owns the file, so uploads of an earlier one belong to nobody.
+    if database.spool is not None:
+        shutil.rmtree(database.spool / UPLOADS, ignore_errors=True)
+    services = Services(database, JobRunner(database))
+    atexit.register(services.close)
+    return services
+
+
+def database() -> Database:
+    """Return the database of this server.
+
+    Raises
+    ------
+    DatabaseBusyError
+        If another process holds the file.
+    """
+    return _open(str(get_settings().db)).database
+
+
+def jobs() -> JobRunner:
+    """Return the job runner of this server."""
+    return _open(str(get_settings().db)).jobs
+
+
+@st.cache_data(show_spinner=False, max_entries=200)
+def _kept(_call: Callable[[], Any], name: str, path: str, version: int, arguments: str) -> Any:
+    return _call()
+
+
+def cached(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of the database once for as long as nothing is written to it.
+
+    Parameters
+    ----------
+    function : callable
+        A pure reader; its first argument is the database.
+    *args, **kwargs
+        Its arguments. All but the database need a ``repr`` that tells them apart: strings, numbers, tuples, filters.
+    """
+    opened = database()
+    rest = repr([value for value in args if value is not opened]) + repr(sorted(kwargs.items()))
+    name = f"{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
+    result: T = _kept(lambda: function(*args, **kwargs), name, str(opened.path), opened.version, rest)
+    return result
+
+
+def theme() -> str:
+    """Return ``light`` or ``dark``, as the reader's browser shows the application."""
+    return "dark" if st.context.theme.type == "dark" else "light"

@@ -1,0 +1,22 @@
+"""A search box over a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+
+def search(table: pd.DataFrame, columns: Sequence[str], key: str) -> pd.DataFrame:
+    """Keep the rows in which any of the columns holds the words typed, in any order."""
+    words = st.text_input(
+        "Search", key=key, placeholder="Search", icon=":material/search:", label_visibility="collapsed", width=320
+    )
+    if not words:
+        return table
+    text = table[list(columns)].astype("string").fillna("").agg(" ".join, axis=1).str.casefold()
+    keep = pd.Series(True, index=table.index)
+    for word in words.casefold().split():
+        keep &= text.str.contains(word, regex=False)
+    return table[keep]

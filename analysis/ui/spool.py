@@ -1,0 +1,91 @@
+"""Uploads written to disk while they are hashed, so that the server need not hold them in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from analysis.errors import InputRefusedError, StallScopeError, Where
+from analysis.settings import get_settings
+from analysis.ui.resources import UPLOADS, database
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """An upload on disk.
+
+    Attributes
+    ----------
+    name : str
+        The file's name, as the user knows it; never used as a path.
+    path : Path
+        Where the bytes are.
+    sha256 : str
+        Their hash.
+    size : int
+        Their number.
+    """
+
+    name: str
+    path: Path
+    sha256: str
+    size: int
+
+    def discard(self) -> None:
+        """Delete the bytes."""
+        self.path.unlink(missing_ok=True)
+
+
+def spool(uploads: Iterable[UploadedFile]) -> list[Spooled]:
+    """Write uploads to the spool; the same bytes twice are kept once.
+
+    Raises
+    ------
+    InputRefusedError
+        If a file is larger than the settings allow.
+    """
+    folder = _folder()
+    kept: dict[str, Spooled] = {}
+    for upload in uploads:
+        item = _write(cast("BinaryIO", upload), upload.name, folder)
+        if item.sha256 in kept:
+            item.discard()
+        else:
+            kept[item.sha256] = item
+    return list(kept.values())
+
+
+def _write(stream: BinaryIO, name: str, folder: Path) -> Spooled:
+    # The name on disk is ours: the user's may hold a path, or be too long for the file system.
+    path = folder / uuid.uuid4().hex
+    digest, size, limit = hashlib.sha256(), 0, get_settings().max_file_bytes
+    with path.open("wb") as file:
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            if size > limit:
+                path.unlink(missing_ok=True)
+                raise InputRefusedError(
+                    f"the file is larger than {limit >> 20:,} MiB",
+                    "Compress it with gzip, export fewer metrics, or raise STALLSCOPE_MAX_FILE_BYTES.",
+                    Where(file=name),
+                )
+            digest.update(chunk)
+            file.write(chunk)
+    return Spooled(name, path, digest.hexdigest(), size)
+
+
+def _folder() -> Path:
+    root = database().spool
+    if root is None:
+        raise StallScopeError("a database in memory takes no uploads", "Start StallScope with a database file.")
+    folder = root / UPLOADS
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

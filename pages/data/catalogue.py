@@ -1,0 +1,35 @@
+"""Which public measurements can I start from?"""
+
+import streamlit as st
+
+from analysis.ingest import catalogue
+from analysis.ui import catalogue as cards
+from analysis.ui import filters, frame, job
+from analysis.ui.resources import jobs
+
+
+def page() -> None:
+    entries = catalogue.entries()
+    loaded = set(filters.dataset_names())
+    frame.header("Which public measurements can I start from?")
+    here = sum(entry.name in loaded for entry in entries)
+    frame.answer(
+        f"**{len(entries)} public data sets** of jobs that shared a GPU, each with its licence; {here} of them are "
+        "loaded. They stay apart from your own data, always."
+    )
+    latest = jobs().latest(cards.KIND)
+    if latest is not None and not latest.finished:
+        st.session_state["job-catalogue"] = latest.job_id
+    current = st.session_state.get("job-catalogue")
+    if current is not None:
+        status = job.watch(current)
+        job.outcome(status)
+        if status.result is not None:
+            cards.loaded(dict(status.result))
+    columns = st.columns(2)
+    for number, entry in enumerate(entries):
+        with columns[number % 2]:
+            cards.card(entry, loaded=entry.name in loaded)
+
+
+page()

@@ -1,0 +1,130 @@
+"""What do I have and what can I ask?"""
+
+import pandas as pd
+import streamlit as st
+
+from analysis.charts.coverage_grid import coverage_grid
+from analysis.charts.theme import alt_text
+from analysis.interference.checks import run_checks
+from analysis.store.queries import overview, sources
+from analysis.ui import empty, filters, frame, navigation
+from analysis.ui.markdown import plain
+from analysis.ui.next_step import answerable, next_step
+from analysis.ui.resources import cached, database, theme
+
+PAGE_OF = {
+    "Why does a job wait?": "stalls",
+    "Who hurts whom?": "interference",
+    "How well can slowdown be predicted here?": "train",
+    "What will a set that never ran cost?": "what-if",
+}
+
+
+def start() -> None:
+    frame.header("What do I have and what can I ask?")
+    frame.answer(
+        "Nothing is loaded yet. StallScope shows **why training jobs wait**, **what sharing a GPU costs them**, "
+        "and **what a set that never ran would cost**."
+    )
+    empty.state("Bring your own measurements, or start from public ones.", empty.PROFILE, empty.CORUN)
+
+
+def step(counts: dict[str, int]) -> None:
+    """Show the next best step as a button."""
+    found = next_step(counts)
+    with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**Next:** {found.sentence}", width="content")
+        if st.button(found.label, type="primary", icon=":material/arrow_forward:", icon_position="right"):
+            st.switch_page(navigation.path(found.page))
+
+
+def cards(counts: dict[str, int], findings: int) -> None:
+    """Show what there is, as figures."""
+    shown = {
+        "GPUs": counts["gpus"],
+        "Workloads": counts["workloads"],
+        "Profiles": counts["profiles"],
+        "Co-runs": counts["runs"],
+        "Models": counts["models"],
+        "Findings": findings,
+    }
+    for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
+        column.metric(label, f"{value:,}", border=True)
+
+
+def questions(counts: dict[str, int]) -> None:
+    """Say which questions the data can answer, each with the way to its page."""
+    for column, (question, able) in zip(st.columns(4), answerable(counts).items(), strict=True):
+        with column, st.container(border=True, height="stretch", vertical_alignment="distribute"):
+            icon = ":green[:material/check_circle:]" if able else ":gray[:material/radio_button_unchecked:]"
+            st.markdown(f"{icon} **{question}**")
+            navigation.link(PAGE_OF[question], "Open" if able else "See what it needs")
+
+
+def grid(name: str) -> None:
+    """Show what is known of each workload on each GPU."""
+    known = cached(overview.grid, database(), name)
+    if known.empty:
+        return
+    st.subheader("What is known of each workload on each GPU", anchor=False)
+    table = known.rename(
+        columns={
+            "profiled": "stall profile or counters",
+            "partners": "partners measured",
+            "possible": "partners possible",
+            "largest_k": "most jobs at once",
+        }
+    )
+    figure = coverage_grid(known, theme=theme())
+    frame.chart(figure, name="coverage-grid", alt=alt_text(figure), table=table)
+
+
+def summary(name: str, counts: dict[str, int], choices: dict[str, list[str]]) -> str:
+    """Say in a sentence what the data set holds."""
+    gpus = choices["gpu"]
+    where = f"on {plain(', '.join(gpus[:4]), 120)}" + (f" and {len(gpus) - 4} more GPUs" if len(gpus) > 4 else "")
+    parts = []
+    if counts["profiles"]:
+        launches = frame.count(counts["launches"], "launch", "launches")
+        parts.append(f"**{frame.count(counts['profiles'], 'profile')}** ({launches})")
+    if counts["runs"]:
+        parts.append(f"**{frame.count(counts['runs'], 'co-run')}** ({frame.count(counts['pairs'], 'distinct pair')})")
+    what = " and ".join(parts) or "no profile and no co-run"
+    return f"{plain(name)} holds {what} of **{frame.count(counts['workloads'], 'workload')}** {where}."
+
+
+def page() -> None:
+    name = filters.dataset()
+    if name is None:
+        start()
+        return
+    counts = cached(overview.counts, database(), name)
+    based = cached(overview.basis, database(), name)
+    frame.header("What do I have and what can I ask?", filters.chosen("dataset"), simulated=based["simulated"] > 0)
+    frame.answer(summary(name, counts, filters.options(name)))
+    step(counts)
+    findings = cached(run_checks, database(), name)
+    cards(counts, len(findings))
+    questions(counts)
+    grid(name)
+    everything: pd.DataFrame = cached(sources.datasets, database())
+    if len(everything) > 1:
+        st.subheader("All data sets", anchor=False)
+        frame.data(
+            everything.drop(columns=["citation"]),
+            name="data-sets",
+            columns={
+                "name": "Data set",
+                "title": st.column_config.TextColumn("Title", width="large"),
+                "simulated": st.column_config.CheckboxColumn("Simulated"),
+                "licence": "Licence",
+                "sources": "Sources",
+                "workloads": "Workloads",
+                "profiles": "Profiles",
+                "runs": "Co-runs",
+            },
+        )
+    frame.basis(frame.count(counts["sources"], "source"), simulated=based["simulated"] > 0)
+
+
+page()

@@ -1,0 +1,113 @@
+"""How well can it be predicted here?"""
+
+import streamlit as st
+
+from analysis.predict.registry import DEFAULT, PREDICTORS
+from analysis.store.queries import overview, predictions
+from analysis.ui import comparison, empty, filters, frame, job, navigation, training
+from analysis.ui.markdown import plain
+from analysis.ui.next_step import RUNS_FOR_A_SCORE
+from analysis.ui.resources import cached, database, jobs
+
+QUESTION = "How well can it be predicted here?"
+
+
+def running(kind: str, name: str) -> str | None:
+    """Return this session's job of a kind on a data set, or one that another tab started and that still runs."""
+    known = st.session_state.get(f"job-{kind}")
+    latest = jobs().latest(kind)
+    if latest is not None and not latest.finished and latest.request.get("dataset") == name:
+        st.session_state[f"job-{kind}"] = latest.job_id
+        return latest.job_id
+    return known if known and jobs().status(known).request.get("dataset") == name else None
+
+
+def last_comparison(name: str) -> dict | None:
+    """Return the newest comparison of a data set."""
+    found = cached(predictions.evaluations, database(), name)
+    return None if found.empty else dict(found.iloc[0])
+
+
+def scores(name: str, choices: dict[str, list[str]]) -> None:
+    """Ask for a comparison, watch it, show it."""
+    request = training.form(name, choices)
+    if request is not None:
+        st.session_state[f"job-{training.EVALUATE}"] = training.submit_comparison(request)
+        st.rerun()
+    current = running(training.EVALUATE, name)
+    if current is not None:
+        status = job.watch(current)
+        job.outcome(status)
+        if not status.finished:
+            return
+    found = last_comparison(name)
+    if found is None:
+        return
+    result = found["result"]
+    st.subheader("The last comparison", anchor=False)
+    st.caption(f"{plain(result['protocol'])}: {plain(result['sentence'], 200)} · {found['created_at']:%Y-%m-%d %H:%M}")
+    comparison.show_table(result, name="comparison")
+    comparison.basis(result)
+    navigation.link("compare", "Compare in detail", dataset=name)
+
+
+def model(name: str, choices: dict[str, list[str]]) -> None:
+    """Train a model to ask about sets that never ran."""
+    st.subheader("A model to ask with", anchor=False)
+    st.caption("Trained on everything measured in this data set; What-if and Explain use it.")
+    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
+        names = list(PREDICTORS)
+        chosen = st.selectbox(
+            "Predictor",
+            names,
+            index=names.index(DEFAULT),
+            format_func=lambda key: PREDICTORS[key].title,
+            key="train-predictor",
+            width=380,
+        )
+        gpu = st.selectbox("GPU", ["All", *choices["gpu"]], key="model-gpu", width=220)
+        if st.button("Train a model", type="primary", icon=":material/model_training:", key="train-model"):
+            wanted = None if gpu == "All" else gpu
+            st.session_state[f"job-{training.TRAIN}"] = training.submit_training(name, str(chosen), wanted, None)
+            st.rerun()
+    current = running(training.TRAIN, name)
+    if current is None:
+        return
+    status = job.watch(current)
+    job.outcome(status)
+    if status.result is not None:
+        st.success(f"Model {plain(status.result['model_id'])} is ready.", icon=":material/check_circle:")
+        with st.container(horizontal=True):
+            navigation.link("what-if", "Ask about a set of jobs", dataset=name)
+            navigation.link("explain", "See why it says what it says", dataset=name)
+
+
+def page() -> None:
+    name = filters.dataset()
+    if name is None:
+        frame.header(QUESTION)
+        empty.state("There are no co-runs to learn from yet.", empty.CORUN)
+        return
+    counts = cached(overview.counts, database(), name)
+    based = cached(overview.basis, database(), name)
+    frame.header(QUESTION, filters.chosen("dataset"), simulated=based["simulated"] > 0)
+    if counts["runs"] < RUNS_FOR_A_SCORE:
+        frame.answer(
+            f"Not yet: {plain(name)} holds {frame.count(counts['runs'], 'co-run')}, and below {RUNS_FOR_A_SCORE} "
+            "no score is claimed."
+        )
+        empty.state("More co-runs are needed.", empty.CORUN)
+        return
+    found = last_comparison(name)
+    frame.answer(
+        comparison.sentence(found["result"])
+        if found
+        else f"{counts['runs']:,} co-runs can be learnt from. Choose what the predictors shall not have seen, and "
+        "score them."
+    )
+    choices = filters.options(name)
+    scores(name, choices)
+    model(name, choices)
+
+
+page()
