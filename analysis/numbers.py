@@ -30,6 +30,10 @@ def significant(value: float, digits: int = 3) -> str:
     >>> significant(1.3), significant(86.0051), significant(12345.6), significant(0.000012)
     ('1.30', '86.0', '12,346', '1.20e-05')
     """
+    if math.isnan(value):
+        return NO_VALUE
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
     # 9.996 has one digit before the point but prints as 10.0: decide by the rounded number.
@@ -65,9 +69,7 @@ def format_value(value: Any, kind: Kind = "text") -> str:
         return visible(str(value))
     if isinstance(value, str):
         return visible(value)
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if kind == "count":
+    if kind == "count" and math.isfinite(value):
         return f"{value:,.0f}"
     return significant(float(value))
 

@@ -1,0 +1,165 @@
+"""Who may sit beside a job: how much each suffers and hurts, and which pairs are safe at a limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import NotFoundError, UsageError
+from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
+from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.numbers import significant
+from analysis.store.database import Database
+
+
+def sensitivity_and_pressure(matrix: SlowdownMatrix) -> pd.DataFrame:
+    """Return how much each workload suffers and how much it hurts.
+
+    Parameters
+    ----------
+    matrix : SlowdownMatrix
+        The pairs. Rows of workloads with a doubtful solo baseline count for nothing.
+
+    Returns
+    -------
+    pd.DataFrame
+        One row a workload: workload, family, suffers (its median S over partners, itself included), suffers_low,
+        suffers_high, hurts (median S of the others beside it), hurts_low, hurts_high, partners (how many it was
+        measured with), failed (with how many it did not run), flagged. NaN where nothing is known.
+    """
+    doubtful = np.array([name in matrix.flagged for name in matrix.workloads], dtype=bool)
+    values = np.where(doubtful[:, None], np.nan, matrix.slowdown)
+    rows = []
+    for place, name in enumerate(matrix.workloads):
+        others = np.arange(len(matrix.workloads)) != place
+        rows.append(
+            {
+                "workload": name,
+                "family": matrix.families[place],
+                **_spread("suffers", values[place]),
+                **_spread("hurts", values[others, place]),
+                "partners": int((~np.isnan(matrix.slowdown[place])).sum()),
+                "failed": int((matrix.state[place] == DID_NOT_RUN).sum()),
+                "flagged": bool(doubtful[place]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def safe_partners(
+    database: Database,
+    dataset: str,
+    gpu: str | None,
+    mechanism: str | None = None,
+    *,
+    limit: float,
+    workload: str | None = None,
+) -> pd.DataFrame:
+    """Judge every pair, or every partner of one workload, against a limit.
+
+    A pair is safe when both members' slowdowns are within the limit *and* their memory fits. With memory unknown it is
+    not called safe, however well it ran: that it ran once, at one size, is no proof for the peak.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        Data set.
+    gpu, mechanism : str, optional
+        See `analysis.interference.choose.choose`.
+    limit : float
+        Largest slowdown that each member may have, at least 1.
+    workload : str, optional
+        Only pairs with this one, from its side.
+
+    Returns
+    -------
+    pd.DataFrame
+        One row a pair (each once, or for one workload each of its partners), the best first: workload, partner,
+        slowdown, partner_slowdown, worst, stp, state (of the pair: measured, not_measured, did_not_run, flagged),
+        within (both within the limit), memory (fits, tight, does_not_fit, unknown), needed_mib, capacity_mib, safe,
+        runs, sentence.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If the workload is not in the matrix, the limit is below 1, or as `choose`.
+    """
+    if not limit >= 1:
+        raise UsageError(f"a limit of {limit:g} x can't be met", "Give a slowdown of at least 1.")
+    matrix = slowdown_matrix(database, dataset, gpu, mechanism)
+    known = peaks(database, dataset, matrix.gpu)
+    room = capacity(matrix.gpu)
+    size = len(matrix.workloads)
+    if workload is None:
+        pairs = [(i, j) for i in range(size) for j in range(i, size)]
+    elif workload in matrix.workloads:
+        at = matrix.workloads.index(workload)
+        pairs = [(at, j) for j in range(size)]
+    else:
+        raise NotFoundError(f"{workload!r} was not measured on {matrix.gpu}", "Choose a workload of the matrix.")
+    rows = [_judge(matrix, i, j, limit, known, room) for i, j in pairs]
+    table = pd.DataFrame(rows)
+    order = {"measured": 0, FLAGGED: 1, DID_NOT_RUN: 2, NOT_MEASURED: 3}
+    table["rank"] = table["state"].map(order)
+    sort = ["safe", "within", "rank", "worst"]
+    table = table.sort_values(sort, ascending=[False, False, True, True], kind="stable")
+    return table.drop(columns="rank").reset_index(drop=True)
+
+
+def did_not_run_pairs(matrix: SlowdownMatrix) -> pd.DataFrame:
+    """Return the unordered pairs that did not run together: workload, partner."""
+    found = [(i, j) for i, j in np.argwhere(matrix.state == DID_NOT_RUN) if i <= j]
+    names = matrix.workloads
+    return pd.DataFrame([(names[i], names[j]) for i, j in found], columns=["workload", "partner"])
+
+
+def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataFrame, room: float) -> dict[str, object]:
+    own, other = float(matrix.slowdown[i, j]), float(matrix.slowdown[j, i])
+    states = {str(matrix.state[i, j]), str(matrix.state[j, i])}
+    state = next((s for s in (DID_NOT_RUN, NOT_MEASURED, FLAGGED) if s in states), "measured")
+    within = state == "measured" and own <= limit and other <= limit
+    names = [matrix.workloads[i], matrix.workloads[j]]
+    there = known.reindex(names)
+    kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
+    peak = [float(value) for value in there["peak_memory_mib"]]
+    memory = memory_fit(peak, kinds, room)
+    # Of what is unknown the sum is unknown too, but what is known can be too much already.
+    taken = needs(peak, kinds)
+    needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
+    return {
+        "workload": names[0],
+        "partner": names[1],
+        "slowdown": own,
+        "partner_slowdown": other,
+        "worst": max(own, other) if not np.isnan(own + other) else np.nan,
+        "stp": float(matrix.stp[i, j]),
+        "state": state,
+        "within": within,
+        "memory": memory,
+        "needed_mib": needed,
+        "capacity_mib": room,
+        "safe": within and memory in ("fits", "tight"),
+        "runs": int(matrix.runs[i, j]),
+        "sentence": _sentence(own, other, state, within, limit, memory_sentence(memory, needed, room)),
+    }
+
+
+def _sentence(own: float, other: float, state: str, within: bool, limit: float, memory: str) -> str:
+    if state == DID_NOT_RUN:
+        return f"They did not run together. {memory}"
+    if state == NOT_MEASURED:
+        return f"They were never measured together. {memory}"
+    worst = significant(max(own, other)) if not np.isnan(own + other) else "unknown"
+    if state == FLAGGED:
+        return f"The slowdowns are doubtful (worst {worst} x): a solo baseline or a value is flagged. {memory}"
+    side = "within" if within else "beyond"
+    return f"The worse of the two slows down by {worst} x, {side} the limit of {limit:g} x. {memory}"
+
+
+def _spread(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
+    known = values[~np.isnan(values)]
+    if known.size == 0:
+        return {name: np.nan, f"{name}_low": np.nan, f"{name}_high": np.nan}
+    return {name: float(np.median(known)), f"{name}_low": float(known.min()), f"{name}_high": float(known.max())}
