@@ -32,7 +32,7 @@ def _pair(table, partner):
 def test_both_members_count_against_the_limit(database: Database, coruns) -> None:
     coruns(RUNS, solos=SOLOS, memory={"a": 4000.0, "b": 5000.0, "c": 5000.0}, gpu="V100-16GB")
     table = safe_partners(database, "own", "V100", limit=1.2, workload="a")
-    assert table["partner"].tolist() == ["b", "c", "a", "d"]
+    assert table["partner"].tolist() == ["b", "a", "c", "d"]  # by the worse of the two, the unmeasured last
     assert bool(_pair(table, "b")["safe"])
     assert not _pair(table, "c")["within"]  # a itself is fine, but c pays
     assert _pair(table, "c")["worst"] == 1.6
