@@ -84,7 +84,11 @@ def _profiles(database: Database, gpu: str | None, dataset: str | None, workload
     known = known_workloads(database, chosen)
     if gpu is not None:
         available = sorted({name for names in known["gpus"] for name in (names if names is not None else [])})
-        chosen = chosen.with_(gpus=tuple(resolve(gpu, available)))
+        found = resolve(gpu, available)
+        if not found:  # an empty filter would mean all of them
+            there = ", ".join(available) or "no GPU at all"
+            raise NotFoundError(f"nothing in the database is of GPU {gpu!r}", f"There is {there}.")
+        chosen = chosen.with_(gpus=tuple(found))
     missing = [name for name in workloads or [] if name not in set(known["workload"])]
     if missing:
         raise NotFoundError(

@@ -83,7 +83,9 @@ def dataset_report(
         interference.section(matrices),
         stalls.section(shares, bounds),
         doubts.section(findings),
-        evaluation.section(results, dataset) if any(matrix.n for matrix in matrices) else None,
+        evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
+        if any(matrix.n for matrix in matrices)
+        else None,
     ]
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+import plotly.graph_objects as go
+
+from analysis.charts.comparison_bars import comparison_bars
 from analysis.interference.finding import named
 from analysis.report.document import Column, Table
 from analysis.report.table import column, table
@@ -64,6 +68,14 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     title = f"Prediction error on {where}, protocol {result['protocol']}"
     made = table(f"{title}, simulated" if result["simulated"] else title, rows, COLUMNS, caption=caption)
     return made.model_copy(update={"strong": strong})
+
+
+def bars(result: Mapping[str, Any]) -> go.Figure:
+    """Draw the errors of one evaluation, the best first."""
+    rows = sorted((row for row in records(result["rows"]) if row["mape"] is not None), key=lambda row: row["mape"])
+    frame = pd.DataFrame(rows, columns=["title", "predictor", "mape", "mape_low", "mape_high"])
+    own = [str(row["title"]) for row in rows if row["predictor"] == DEFAULT]
+    return comparison_bars(frame, label="title", low="mape_low", high="mape_high", emphasised=own)
 
 
 def missing_inputs(result: Mapping[str, Any]) -> str:

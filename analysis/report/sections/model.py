@@ -105,7 +105,7 @@ def sentence(answer: ModelAnswer) -> str | None:
         return None
     costs = [f"{one.workload} {slowdown(one.slowdown, one.low, one.high)}" for one in answer.predictions]
     first = answer.predictions[0]
-    return f"Predicted on {answer.gpu}: {', '.join(costs)}. Verdict: {first.verdict}, {first.why.rstrip('.')}."
+    return f"Predicted on {answer.gpu}: {', '.join(costs)}. Verdict: {first.verdict}. {first.why}"
 
 
 def _prediction(answer: ModelAnswer) -> list[Block]:
@@ -169,9 +169,11 @@ def _explanation(explanation: Explanation) -> list[Block]:
 def _results(card: Manifest) -> list[Block]:
     """The model's predictor beside the two references, as evaluated when it was trained."""
     blocks: list[Block] = []
-    for protocol in dict.fromkeys(str(row["protocol"]) for row in card.protocol_results):
-        rows = [row for row in card.protocol_results if row["protocol"] == protocol and row["mape"] is not None]
-        if rows:
+    known = [row for row in card.protocol_results if row["mape"] is not None]
+    for protocol in dict.fromkeys(str(row["protocol"]) for row in known):
+        rows = [row for row in known if row["protocol"] == protocol]
+        # The references alone would say nothing about this model.
+        if any(row["predictor"] == card.predictor for row in rows):
             caption = f"Protocol {protocol}, evaluated on {card.dataset} before the model was trained."
             title = f"Error of the model's predictor, protocol {protocol}"
             blocks.append(table(title, comparison.records(rows), comparison.COLUMNS, caption=caption))
