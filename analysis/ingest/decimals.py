@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _PLAIN = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+#: One mark, and behind it another number of digits than a group of thousands has.
+_CLEAR = re.compile(r"[+-]?\d*([.,])(?:\d{1,2}|\d{4,})?")
 _MARK = {",": ".", ".": ","}
 
 
@@ -46,7 +49,7 @@ class Decimals:
                 return None
             plain = plain.replace(other, "")
         plain = plain.replace(self.mark, ".")
-        if not re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", plain):
+        if _NUMBER.fullmatch(plain) is None:
             return None
         value = float(plain)
         return value if abs(value) < float("inf") else None
@@ -75,7 +78,8 @@ def decide(cells: Iterable[str], delimiter: str) -> Decimals:
         text = cell.strip()
         if not text or _PLAIN.fullmatch(text):
             continue
-        mark = _vote(text)
+        clear = _CLEAR.fullmatch(text)
+        mark = clear[1] if clear else _vote(text)
         if mark is not None:
             votes[mark] += 1
             example.setdefault(mark, text)

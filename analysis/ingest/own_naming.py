@@ -18,6 +18,8 @@ MEASURES = ("throughput", "time")
 #: Solo values that differ by more come from two campaigns.
 TOLERANCE = 0.02
 
+_NAMED = 5
+
 
 def name_rows(frame: pd.DataFrame, hints: Hints) -> pd.DataFrame:
     """Fill in what a row may leave out: the GPU from the hints, the workload's name from its parts.
@@ -84,7 +86,7 @@ def solo_rows(good: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         median; with the largest peak memory. And a warning for every workload whose values are apart.
     """
     rows = []
-    warnings = []
+    apart: list[str] = []
     # Groups of a few columns are several times faster to take apart than groups of all.
     read = [f"solo_{name}" for name in MEASURES] + ["unit", "S", "peak_memory_mib", "memory_kind"]
     narrow = good[["workload", "gpu", *(name for name in read if name in good)]]
@@ -97,9 +99,7 @@ def solo_rows(good: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             values = stated.loc[stated["unit"] == (unit or ""), f"solo_{measure}"]
             value = float(values.median())
             if values.max() > values.min() * (1 + TOLERANCE):
-                warnings.append(
-                    f"{workload} on {gpu} has solo values from {values.min():.4g} to {values.max():.4g}: two campaigns?"
-                )
+                apart.append(f"{workload} on {gpu} has solo values from {values.min():.4g} to {values.max():.4g}")
         elif "S" in part and part["S"].notna().any():
             # Only slowdowns are known: alone the job does its work once in the time that it takes alone.
             measure, unit, value = "normalised", "normalised", 1.0
@@ -108,5 +108,8 @@ def solo_rows(good: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             continue
         memory, kind = (None, None) if peak.empty else (peak.max(), part.at[peak.idxmax(), "memory_kind"])
         rows.append((workload, gpu, measure or "normalised", unit, value, memory, kind or None))
+    warnings = [f"{text}: two campaigns?" for text in apart[:_NAMED]]
+    if len(apart) > _NAMED:
+        warnings.append(f"{len(apart) - _NAMED} more workloads have solo values that are apart")
     columns = ["workload", "gpu", "measure", "unit", "value", "peak_memory_mib", "memory_kind"]
     return pd.DataFrame(rows, columns=columns).astype({"value": float, "peak_memory_mib": float}), warnings

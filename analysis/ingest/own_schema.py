@@ -41,7 +41,9 @@ def typed(sheet: Sheet, columns: Sequence[Column], decimals: Decimals) -> pd.Dat
         )
         if column.kind == "text":
             words = {**{choice: choice for choice in column.choices}, **(column.words or {})}
-            frame[column.name] = [words.get(cell.casefold(), cell) for cell in text]
+            frame[column.name] = (
+                text.map({cell: words.get(cell.casefold(), cell) for cell in set(text)}) if words else text
+            )
             continue
         parsed = {cell: _number(cell, column, decimals) for cell in set(text)}
         frame[column.name] = text.map(parsed).astype(float)
