@@ -24,10 +24,10 @@ def confirm(dataset: str) -> None:
         st.markdown("**Which profile belongs to which job of your co-runs?**")
         st.caption("Proposed by model, batch size and precision. Confirmed matches make one workload of the two names.")
         mapping: dict[str, str] = {}
-        for row in proposed.itertuples():
-            name, guess = str(row.profile_workload), row.corun_workload
+        for row in proposed.astype(str).to_dict("records"):
+            name, guess = row["profile_workload"], row["corun_workload"]
             left, right = st.columns([1, 1], vertical_alignment="center")
-            left.markdown(f"{markdown.plain(name)}  \n:gray[{markdown.plain(row.reason, 160)}]")
+            left.markdown(f"{markdown.plain(name)}  \n:gray[{markdown.plain(row["reason"], 200)}]")
             picked = right.selectbox(
                 f"Workload of the co-runs for {name}",
                 options,
