@@ -146,7 +146,7 @@ def table(kernels: Sequence[Kernel], machine: Machine) -> KernelTable:
         "misc": np.full(len(kernels), 0.03),
     }.items():
         delays[:, DELAYS.index(name)] = values
-    blocks, use = _residency(kernels, machine)
+    blocks, use = residency(kernels, machine)
     warps_of_block = np.ceil(column("threads") / 32)
     return KernelTable(
         machine=machine,
@@ -166,7 +166,7 @@ def table(kernels: Sequence[Kernel], machine: Machine) -> KernelTable:
     )
 
 
-def _residency(kernels: Sequence[Kernel], machine: Machine) -> tuple[Floats, Floats]:
+def residency(kernels: Sequence[Kernel], machine: Machine) -> tuple[Floats, Floats]:
     """Return the blocks that an SM holds at once, and the share of each limit that they take."""
     limits = np.array([machine.max_warps, machine.registers, machine.shared_kib, machine.max_blocks])
     needs = np.array(

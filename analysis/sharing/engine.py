@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from analysis.sharing import phases
 from analysis.sharing.corun import GAP, Places, Rows, Solo, solo, states
@@ -115,7 +116,9 @@ def slowdowns(jobs: JobTable, groups: Sequence[Group], how: Mechanism, head_of_l
                     parts.setdefault(key, part)
                     subsets.append((key, order))
         wanted.append(subsets)
-    solved = dict(zip(parts, _raw(jobs, list(parts.values()), how, head_of_line), strict=True))
+    # Many small systems of equations: a second thread only waits for the first.
+    with threadpool_limits(1, user_api="blas"):
+        solved = dict(zip(parts, _raw(jobs, list(parts.values()), how, head_of_line), strict=True))
     results: list[Floats] = []
     for (members, _), subsets in zip(groups, wanted, strict=True):
         worst = np.ones(len(members))

@@ -53,17 +53,19 @@ def launches(simulator: Simulator, workload: str, noise: Noise | None = None) ->
     Returns
     -------
     list of Launch
-        As many of each kind as ``captured`` of the workload says, once each by default.
+        The kinds in the numbers that a step launches them in, by their greatest common divisor: shares of GPU time are
+        right.
     """
     place = simulator.workloads.index(workload)
     jobs = simulator.jobs
     rows = jobs.rows[place][jobs.rows[place] != GAP]
     mixed = states(jobs.kernels, jobs.alone, rows[:, None], None, 0.0)
-    counts = jobs.workloads[place].captured or (1,) * len(rows)
+    counts = [count for _, count in jobs.workloads[place].kernels]
+    every = math.gcd(*counts)
     found: list[Launch] = []
     for number, (row, count) in enumerate(zip(rows, counts, strict=True)):
         exact = _metrics(simulator, int(row), number, mixed)
-        for repeat in range(count):
+        for repeat in range(count // every):
             spread = noise.profile(simulator.machine.name, workload, number, repeat, exact) if noise else exact
             found.append(Launch(jobs.kernels.kernels[row], spread))
     return found

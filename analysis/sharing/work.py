@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -114,8 +114,6 @@ class Workload:
         Whether it trains or serves.
     service : Service or None
         Load of a server; None for a job that runs as fast as it can.
-    captured : tuple of int
-        How many launches of each kind a profile of it holds.
     """
 
     name: str
@@ -124,7 +122,6 @@ class Workload:
     memory_mib: float
     phase: Phase = "training"
     service: Service | None = None
-    captured: tuple[int, ...] = field(default=())
 
     def __post_init__(self) -> None:
         if not self.kernels:

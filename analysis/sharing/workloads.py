@@ -33,7 +33,6 @@ def _cnn(batch: int) -> Workload:
         ),
         host_ms=6.0 + 0.05 * batch,
         memory_mib=2600 + 92 * batch,
-        captured=(2, 2, 2),
     )
 
 
@@ -41,13 +40,12 @@ def _transformer(batch: int) -> Workload:
     return Workload(
         f"bert-base_bs{batch}_amp_train",
         (
-            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x128_nn_align8", 36 * batch, 1.0), 220),
-            (norm("softmax_warp_forward<c10::Half, c10::Half, float, 9, false>", 96 * batch), 120),
-            (optimiser("multi_tensor_apply_kernel<AdamFunctor<float>>", 3600, work=1.0), 4),
+            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x128_nn_align8", 36 * batch, 1.0), 160),
+            (norm("softmax_warp_forward<c10::Half, c10::Half, float, 9, false>", 96 * batch), 96),
+            (optimiser("multi_tensor_apply_kernel<AdamFunctor<float>>", 400, work=1.0), 32),
         ),
         host_ms=5.0,
         memory_mib=2900 + 210 * batch,
-        captured=(3, 2, 1),
     )
 
 
@@ -55,13 +53,12 @@ def _lora(batch: int) -> Workload:
     return Workload(
         f"llama-7b-lora_bs{batch}_fp16_train",
         (
-            (gemm("cutlass_tensorop_f16_s16816gemm_f16_256x128_tn_align8", 256 * batch, 3.0, footprint_mib=5), 420),
-            (attention("flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4>>", 256 * batch, 0.9), 96),
-            (elementwise("vectorized_elementwise_kernel<4, silu_kernel, c10::Half>", 5600 * batch), 260),
+            (gemm("cutlass_tensorop_f16_s16816gemm_f16_256x128_tn_align8", 256 * batch, 3.0, footprint_mib=5), 400),
+            (attention("flash_fwd_kernel<Flash_fwd_kernel_traits<128, 64, 64, 4>>", 256 * batch, 0.9), 100),
+            (elementwise("vectorized_elementwise_kernel<4, silu_kernel, c10::Half>", 5600 * batch), 200),
         ),
         host_ms=9.0,
         memory_mib=14600 + 1900 * batch,
-        captured=(3, 1, 2),
     )
 
 
@@ -69,14 +66,13 @@ def _prefill(batch: int) -> Workload:
     return Workload(
         f"llama-7b-prefill_bs{batch}_fp16_infer",
         (
-            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x256_tn_align8", 192 * batch, 4.0, footprint_mib=5), 130),
+            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x256_tn_align8", 192 * batch, 4.0, footprint_mib=5), 128),
             (attention("flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>", 128 * batch, 0.8), 32),
         ),
         host_ms=1.5,
         memory_mib=13600 + 420 * batch,
         phase="inference",
         service=Service(load=0.4, steps=1, spread=0.4),
-        captured=(4, 1),
     )
 
 
@@ -84,14 +80,13 @@ def _decode(batch: int) -> Workload:
     return Workload(
         f"llama-7b-decode_bs{batch}_fp16_infer",
         (
-            (gemv("gemv2T_kernel_val<int, __half, 128, 16, 4, 4, false>", 1376, 0.17, reuse=batch**0.4), 225),
+            (gemv("gemv2T_kernel_val<int, __half, 128, 16, 4, 4, false>", 1376, 0.17, reuse=batch**0.4), 224),
             (small("paged_attention_v2_kernel<c10::Half, 128, 16>", 64 * batch, work=1.5), 32),
         ),
         host_ms=1.2,
         memory_mib=13400 + 520 * batch,
         phase="inference",
         service=Service(load=0.4, steps=48, spread=0.5),
-        captured=(4, 2),
     )
 
 
@@ -105,7 +100,6 @@ def _recommendation(batch: int) -> Workload:
         ),
         host_ms=1.2 + batch / 6000,
         memory_mib=5200 + batch * 0.25,
-        captured=(2, 2, 2),
     )
 
 
@@ -113,13 +107,12 @@ def _speech(batch: int) -> Workload:
     return Workload(
         f"wav2vec2-base_bs{batch}_amp_train",
         (
-            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x64_nt_align8", 44 * batch, 0.8), 190),
-            (conv("cudnn_depthwise_conv1d_fprop_f16_tile128", 52 * batch, 0.6), 14),
-            (elementwise("vectorized_elementwise_kernel<4, gelu_backward, c10::Half>", 520 * batch), 160),
+            (gemm("cutlass_tensorop_f16_s16816gemm_f16_128x64_nt_align8", 44 * batch, 0.8), 160),
+            (conv("cudnn_depthwise_conv1d_fprop_f16_tile128", 52 * batch, 0.6), 40),
+            (elementwise("vectorized_elementwise_kernel<4, gelu_backward, c10::Half>", 520 * batch), 120),
         ),
         host_ms=13.0 + 0.4 * batch,
         memory_mib=2700 + 330 * batch,
-        captured=(3, 1, 2),
     )
 
 
@@ -133,7 +126,6 @@ def _graph(batch: int) -> Workload:
         ),
         host_ms=7.0 + batch / 500,
         memory_mib=1900 + batch * 0.6,
-        captured=(2, 2, 2),
     )
 
 
@@ -142,12 +134,11 @@ def _reinforcement(batch: int) -> Workload:
         f"ppo-atari_bs{batch}_fp32_train",
         (
             (small("cudnn_winograd_nonfused_3x3_fp32_small", max(batch // 4, 24), work=2.2), 160),
-            (recurrent("sgemm_32x32_sliced1x4_nn", max(batch // 8, 20), 0.35), 120),
+            (recurrent("sgemm_32x32_sliced1x4_nn", max(batch // 8, 20), 0.35), 80),
             (small("unrolled_elementwise_kernel<direct_copy, float>", max(batch // 6, 16), work=0.7), 320),
         ),
         host_ms=13.0,
         memory_mib=1250 + batch * 0.9,
-        captured=(1, 1, 2),
     )
 
 
@@ -157,11 +148,10 @@ def _gan(batch: int) -> Workload:
         (
             (recurrent("implicit_convolve_sgemm<float, 128, 5, 5, 3>", 9 * batch, 1.0), 24),
             (elementwise("leaky_relu_backward_kernel<float>", 40 * batch), 48),
-            (norm("bn_fw_tr_1C11_kernel_NCHW<float, 512>", 8 * batch, threads=512), 28),
+            (norm("bn_fw_tr_1C11_kernel_NCHW<float, 512>", 8 * batch, threads=512), 24),
         ),
         host_ms=4.5,
         memory_mib=1450 + 9 * batch,
-        captured=(2, 2, 1),
     )
 
 
@@ -169,13 +159,12 @@ def _diffusion(batch: int) -> Workload:
     return Workload(
         f"sd-unet_bs{batch}_amp_train",
         (
-            (conv("cudnn_implicit_gemm_fprop_f16_nhwc_tensorop_256x64", 330 * batch, 2.2, footprint_mib=4), 110),
-            (attention("flash_bwd_dq_dk_dv_loop_kernel<Flash_bwd_kernel_traits<64, 64, 64>>", 160 * batch, 1.2), 32),
+            (conv("cudnn_implicit_gemm_fprop_f16_nhwc_tensorop_256x64", 330 * batch, 2.2, footprint_mib=4), 108),
+            (attention("flash_bwd_dq_dk_dv_loop_kernel<Flash_bwd_kernel_traits<64, 64, 64>>", 160 * batch, 1.2), 36),
             (norm("group_norm_nhwc_fwd_kernel<c10::Half, 32>", 420 * batch), 180),
         ),
         host_ms=8.0,
         memory_mib=7800 + 2300 * batch,
-        captured=(2, 1, 2),
     )
 
 
@@ -183,13 +172,12 @@ def _notebook(batch: int) -> Workload:
     return Workload(
         f"notebook-eda_bs{batch}_fp32_train",
         (
-            (recurrent("sgemm_128x64_nn", 30 * batch, 2.0), 24),
-            (scatter("radix_sort_onesweep_kernel<float, int>", 60 * batch, work=3.0), 40),
+            (recurrent("sgemm_128x64_nn", 30 * batch, 2.0), 36),
+            (scatter("radix_sort_onesweep_kernel<float, int>", 60 * batch, work=3.0), 36),
             (small("reduce_kernel<512, 1, MeanOps<float, float>>", 24, work=1.5), 180),
         ),
         host_ms=70.0,
         memory_mib=1500 + 24 * batch,
-        captured=(2, 2, 1),
     )
 
 

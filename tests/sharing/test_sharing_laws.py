@@ -194,8 +194,11 @@ def test_two_jobs_that_fill_dram_approach_two() -> None:
 @settings(max_examples=40, deadline=None)
 def test_no_common_station_no_slowdown_beyond_residency(data: st.DataObject, gpu: str) -> None:
     """Two kernels that fit beside each other and are kept from each other's stations run as if alone."""
-    two = [dataclasses.replace(data.draw(kernels(number)), grid=data.draw(st.integers(1, 64)), registers=32, shared_kib=0.0,
-                               threads=64, footprint_mib=1e-6) for number in range(2)]  # fmt: skip
+    small = {"registers": 32, "shared_kib": 0.0, "threads": 64, "footprint_mib": 1e-6}
+    two = [
+        dataclasses.replace(data.draw(kernels(number)), grid=data.draw(st.integers(1, 64)), **small)
+        for number in range(2)
+    ]
     kernel_table = table(two, machine(gpu))
     alone = solo(kernel_table)
     rows = np.array([[0, 1]], dtype=np.intp)

@@ -1,0 +1,189 @@
+"""The white-box predictor: slowdowns from solo profiles by queueing theory, without a single measured co-run.
+
+It recovers the service demands of each job from its stall profile and utilisations, and solves the network of the jobs
+together. On simulated data it shares its model with what made the data, so its figures there say nothing about
+hardware: it stays out of rankings on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.errors import NotEnoughDataError
+from analysis.sharing import engine
+from analysis.sharing.corun import HEAD_OF_LINE
+from analysis.sharing.hardware import machine
+from analysis.sharing.mechanisms import CudaMps, Mechanism
+from analysis.sharing.recover import NEEDED, recover
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns, profiles
+
+Floats = npt.NDArray[np.float64]
+
+#: On simulated data this predictor and the generator are one model; comparisons leave it out there.
+SHARES_MODEL_WITH_SIMULATOR: Final = True
+
+#: Metric, in percent of peak or as it stands, and the column and factor that it becomes.
+_METRICS: Final[dict[str, tuple[str, float]]] = {
+    "smsp__issue_active.avg.pct_of_peak_sustained_active": ("issue_active", 0.01),
+    "Issue Slots Busy": ("issue_active", 0.01),
+    "One or More Eligible": ("issue_active", 0.01),
+    "smsp__issue_active.avg.per_cycle_active": ("issue_active", 1.0),
+    "sm__warps_active.avg.pct_of_peak_sustained_active": ("occupancy", 0.01),
+    "Achieved Occupancy": ("occupancy", 0.01),
+    "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": ("math", 0.01),
+    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active": ("math", 0.01),
+    "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": ("tensor", 0.01),
+    "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active": ("tensor", 0.01),
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed": ("mio", 0.01),
+    "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed": ("lsu", 0.01),
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed": ("l2", 0.01),
+    "L2 Cache Throughput": ("l2", 0.01),
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("dram", 0.01),
+    "DRAM Throughput": ("dram", 0.01),
+    "lts__t_sector_hit_rate.pct": ("l2_hit", 0.01),
+    "L2 Hit Rate": ("l2_hit", 0.01),
+    "launch__registers_per_thread": ("registers", 1.0),
+    "Registers Per Thread": ("registers", 1.0),
+    "launch__shared_mem_per_block_static": ("shared_kib", 1 / 1024),
+    "Static Shared Memory Per Block": ("shared_kib", 1 / 1024),
+    "launch__grid_size": ("grid", 1.0),
+    "Grid Size": ("grid", 1.0),
+    "launch__block_size": ("threads", 1.0),
+    "Block Size": ("threads", 1.0),
+}
+
+
+def read_profiles(database: Database, chosen: Filter) -> pd.DataFrame:
+    """Return what the predictor needs of the profiles in the database, one row a launch.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    chosen : Filter
+        Profiles to read.
+
+    Returns
+    -------
+    pd.DataFrame
+        workload, gpu, kernel, invocations, duration_us; fractions of peak issue_active, occupancy, math, tensor, mio,
+        lsu, l2, dram, l2_hit; registers, shared_kib, grid, threads; one column a stall reason in warp cycles for each
+        issued instruction; duty, the share of a step with a kernel on the GPU. NaN where the profile does not say.
+    """
+    kernels = profiles.kernels(database, chosen)
+    base = kernels[["kernel_id", "workload", "gpu", "kernel", "invocations"]].copy()
+    base["duration_us"] = kernels["duration_ns"].astype(float) / 1e3
+    for column, text in (("grid", kernels["grid"]), ("threads", kernels["block"])):
+        base[column] = [_volume(value) for value in text]
+    long = profiles.metrics(database, chosen, tuple(_METRICS)).dropna(subset=["value"])
+    long["column"] = [_METRICS[name][0] for name in long["metric"]]
+    long["value"] = [v * _METRICS[name][1] for name, v in zip(long["metric"], long["value"].astype(float), strict=True)]
+    wide = long.pivot_table(index="kernel_id", columns="column", values="value", aggfunc="first")
+    stalls = profiles.stall_metrics(database, chosen).dropna(subset=["value"])
+    stalls = stalls[stalls["stall_family"] == "per_issue_active"]
+    ratios = stalls["metric"].str.endswith(".ratio") | ~stalls["metric"].str.contains(".", regex=False)
+    cycles = stalls[ratios].pivot_table(index="kernel_id", columns="reason", values="value", aggfunc="first")
+    frame = base.set_index("kernel_id")
+    for part in (wide, cycles):
+        frame = frame.combine_first(part)
+    return frame.reset_index(drop=True).assign(duty=_duty(database, chosen, frame))
+
+
+def missing(frame: pd.DataFrame) -> list[str]:
+    """Return what profiles lack for this predictor, in words; empty when they suffice.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        As `read_profiles` gives it.
+    """
+    words = {
+        "duration_us": "kernel durations", "issue_active": "issue activity", "warps": "achieved occupancy",
+        "dram": "DRAM throughput", "long_scoreboard": "stall reasons in cycles", "wait": "stall reasons in cycles",
+    }  # fmt: skip
+    given = frame.rename(columns={"occupancy": "warps"})
+    return list(dict.fromkeys(words[name] for name in NEEDED if name not in given or given[name].isna().all()))
+
+
+def predict_slowdowns(
+    frame: pd.DataFrame,
+    sets: Sequence[Sequence[str]],
+    gpu: str,
+    mechanism: Mechanism | None = None,
+    *,
+    head_of_line: float = HEAD_OF_LINE,
+) -> list[Floats]:
+    """Predict the slowdown of every member of every set from solo profiles.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        Profiles of the members alone, as `read_profiles` gives them; rows of other GPUs are left out.
+    sets : sequence of sequence of str
+        Names of the members; a name may stand twice.
+    gpu : str
+        The GPU, by the name in the frame.
+    mechanism : Mechanism, optional
+        How they share; CUDA MPS by default.
+    head_of_line : float
+        How far kernels that don't fit beside each other take turns.
+
+    Returns
+    -------
+    list of ndarray
+        S of each member; NaN for all of a set in which one has no profile.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If the profiles lack something for all jobs.
+    """
+    lacks = missing(frame)
+    if lacks:
+        raise NotEnoughDataError(
+            f"the profiles lack {', '.join(lacks)}", "Profile with `ncu --set full`, or see the guide for the metrics."
+        )
+    here = frame[frame["gpu"] == gpu].copy()
+    here["warps"] = here["occupancy"] * _max_warps(gpu)
+    complete = here.dropna(subset=list(NEEDED))
+    how = mechanism or CudaMps()
+    results = [np.full(len(names), np.nan) for names in sets]
+    if complete.empty:
+        return results
+    recovered = recover(complete, gpu)
+    place = {name: number for number, name in enumerate(recovered.names)}
+    known = [number for number, names in enumerate(sets) if all(name in place for name in names)]
+    where = recovered.jobs.kernels.machine
+    groups = [(tuple(place[name] for name in sets[number]), how.layout(where, len(sets[number]))) for number in known]
+    for number, values in zip(known, engine.slowdowns(recovered.jobs, groups, how, head_of_line), strict=True):
+        results[number] = values
+    return results
+
+
+def _max_warps(gpu: str) -> float:
+    where = machine(gpu)
+    return where.max_warps / where.parts
+
+
+def _volume(text: object) -> float:
+    """Return the product of a size such as ``(256, 1, 1)``."""
+    try:
+        return float(np.prod([float(part) for part in str(text).strip("() ").split(",")]))
+    except ValueError:
+        return float("nan")
+
+
+def _duty(database: Database, chosen: Filter, frame: pd.DataFrame) -> Floats:
+    """Return the GPU-busy share of each row's job, where it is published; NaN elsewhere."""
+    features = coruns.features(database, chosen)
+    known = features[features["name"].isin(["sm_util", "sm%", "gpu_util", "duty_cycle"])].dropna(subset=["value"])
+    share = known.drop_duplicates(["workload", "gpu"]).set_index(["workload", "gpu"])["value"] / 100
+    keys = pd.MultiIndex.from_frame(frame[["workload", "gpu"]])
+    return share.reindex(keys).to_numpy(dtype=float)
