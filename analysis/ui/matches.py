@@ -27,7 +27,8 @@ def confirm(dataset: str) -> None:
         for row in proposed.astype(str).to_dict("records"):
             name, guess = row["profile_workload"], row["corun_workload"]
             left, right = st.columns([1, 1], vertical_alignment="center")
-            left.markdown(f"{markdown.plain(name)}  \n:gray[{markdown.plain(row["reason"], 200)}]")
+            why = markdown.plain(row["reason"], 200)
+            left.markdown(f"{markdown.plain(name)}  \n:small[:gray[{why}]]")
             picked = right.selectbox(
                 f"Workload of the co-runs for {name}",
                 options,
