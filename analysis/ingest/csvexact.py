@@ -150,7 +150,7 @@ class _Reader:
 
     def finish(self) -> Cells:
         """Return what was read."""
-        if self._open:
+        while self._open:
             self._give_up(complete=True)
         self._flush()
         empty = np.empty(0, dtype=np.int64)

@@ -216,11 +216,16 @@ def _converted(rows: Measured) -> dict[str, dict[str, int]]:
 
 
 def _dictionary(codes: Ints, names: Sequence[str | None]) -> pa.DictionaryArray:
-    """Return codes and names as an array; the code -1 is null."""
-    indices = (
-        pa.array(codes.astype(np.int32), mask=codes < 0) if (codes < 0).any() else pa.array(codes.astype(np.int32))
+    """Return codes and names as an array of distinct values; the code -1 and the name None are null."""
+    distinct = list(dict.fromkeys(name for name in names if name is not None))
+    place = {name: number for number, name in enumerate(distinct)}
+    # One more for the code -1, which Python's indexing finds at the end.
+    target = np.array([-1 if name is None else place[name] for name in names] + [-1], dtype=np.int32)
+    indices = target[codes]
+    absent = indices < 0
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices, mask=absent) if absent.any() else pa.array(indices), pa.array(distinct, pa.string())
     )
-    return pa.DictionaryArray.from_arrays(indices, pa.array(list(names) or [None], pa.string()))
 
 
 def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -> pa.Table:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
 from analysis.ingest import ncu_columns as col
 from analysis.ingest.cells import Cells, Ints
 from analysis.ingest.ncu_stalls import Bools
+
+_NUMBER = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*$")
 
 
 def launches_of(cells: Cells) -> tuple[Ints, Ints]:
@@ -57,6 +61,7 @@ def identified(cells: Cells) -> Cells:
         (col.ID, "the launch has no number", str.isdigit),
         (col.PROCESS, "the process has no number", str.isdigit),
         (col.KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
+        (col.UNIT, "the unit is a number, so a cell before it is missing", lambda text: not _NUMBER.match(text)),
     ):
         if name not in cells.columns:
             continue

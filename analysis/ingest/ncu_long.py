@@ -42,6 +42,12 @@ class NcuLong:
         header = find_header(opened, col.METRIC, col.is_long)
         if header is None:
             raise InputRefusedError("there is no table of Nsight Compute in it", "Export it again.", Where(opened.name))
+        if col.ID not in header.names:
+            raise InputRefusedError(
+                "the column ID is missing, so the launches can't be told apart",
+                "Export the profile again with all columns.",
+                Where(opened.name, header.line),
+            )
         cells = read_table(
             opened,
             header,
