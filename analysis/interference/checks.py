@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from analysis.interference.finding import Finding
-from analysis.interference.rules import baselines
+from analysis.interference.rules import baselines, campaigns, counters, outcomes, values
 from analysis.interference.rules.baselines import flagged_workloads
 from analysis.store.database import Database
 from analysis.store.queries.sources import require_dataset
@@ -18,6 +18,22 @@ Rule = Callable[[Database, str | None], list[Finding]]
 RULES: Mapping[str, Rule] = {
     "minimum-slowdown": baselines.minimum_slowdown,
     "faster-than-alone": baselines.faster_than_alone,
+    "exactly-one": values.exactly_one,
+    "hard-coded": values.hard_coded,
+    "averaged-self-pairs": values.averaged_self_pairs,
+    "pooled-campaigns": campaigns.pooled_campaigns,
+    "remeasured-baselines": campaigns.remeasured_baselines,
+    "repeated-measurements": campaigns.repeated_measurements,
+    "mixed-origin": campaigns.mixed_origin,
+    "mirrored-cells": outcomes.mirrored_cells,
+    "did-not-run": outcomes.did_not_run,
+    "zero-values": outcomes.zero_values,
+    "measured-during-corun": outcomes.measured_during_corun,
+    "idle-counters": counters.idle_counters,
+    "identical-series": counters.identical_series,
+    "above-peak": counters.above_peak,
+    "clocks-differ": counters.clocks_differ,
+    "client-caps": counters.caps,
 }
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}

@@ -24,11 +24,11 @@ class Finding:
     where : str
         Data set and GPU, or file.
     count : int
-        How many things (workloads, members, cells ...) the rule caught; equals ``len(rows)``.
+        How many things (workloads, members, cells ...) the rule caught.
     sentence : str
         What was found, and what it means, for a person.
     rows : pd.DataFrame
-        The evidence, one row a caught thing.
+        The evidence; one row a caught thing, or where those were not kept, one row a file.
     """
 
     rule: str

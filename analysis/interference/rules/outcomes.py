@@ -1,0 +1,95 @@
+"""Zeros that mean "did not run", and what a file holds that was measured while the jobs ran together."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from analysis.interference.finding import Finding, counted, named, place
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns
+from analysis.store.queries.sources import sources
+
+#: Key of a source's report with the columns that were measured during the co-run.
+DURING = "measured_during_corun"
+
+#: Rule under which an importer sets aside a cell that stands a second time, seen from the partner.
+MIRRORED = "mirrored_cell"
+
+
+def did_not_run(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report runs that did not run or ran in part: an outcome of their own, not a slowdown of 0."""
+    members = coruns.members(database, Filter(datasets=(dataset,) if dataset else ()))
+    failed = members[members["run_outcome"] != "ran"]
+    findings = []
+    for (name, gpu, mechanism), group in failed.groupby(["dataset", "gpu", "mechanism"], sort=True):
+        runs = group.groupby("run_id", sort=True).agg(
+            workloads=("workload", lambda jobs: " + ".join(jobs)), outcome=("run_outcome", "first"),
+            k=("k", "first"), file_name=("file_name", "first"), line=("line", "first"),
+        )  # fmt: skip
+        here = (members["dataset"] == name) & (members["gpu"] == gpu) & (members["mechanism"] == mechanism)
+        total = members.loc[here, "run_id"].nunique()
+        part = int((runs["outcome"] == "partial").sum())
+        sentence = (
+            f"{len(runs)} of {total} sets did not run{f' or ran in part only ({part})' if part else ''}, most often "
+            "for lack of memory. Where a file writes 0 for them it means this outcome; they have no slowdown."
+        )
+        rows = runs.reset_index()
+        findings.append(Finding("did-not-run", "info", place(name, gpu, mechanism), len(rows), sentence, rows))
+    return findings
+
+
+def zero_values(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report members that count as run although their value is zero or not finite."""
+    members = coruns.members(database, Filter(datasets=(dataset,) if dataset else ()))
+    ran = members[(members["outcome"] == "ran") & members["corun_value"].notna()]
+    bad = ran[~(ran["corun_value"] > 0) | (ran["corun_value"] == float("inf"))]
+    findings = []
+    for (name, gpu), rows in bad.groupby(["dataset", "gpu"], sort=True):
+        sentence = (
+            f"{counted(len(rows), 'member')} {'counts' if len(rows) == 1 else 'count'} as run with a value of 0 or "
+            "infinity: mark them as did_not_run in the file."
+        )
+        shown = rows[["run_id", "slot", "workload", "corun_value", "file_name", "line"]].reset_index(drop=True)
+        findings.append(Finding("zero-values", "error", place(name, gpu), len(shown), sentence, shown))
+    return findings
+
+
+def measured_during_corun(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report columns that were measured while the jobs ran together: as inputs they would leak the answer."""
+    findings = []
+    for name, file, report, _ in _reports(database, dataset):
+        columns = report.get(DURING) or []
+        if columns:
+            rows = pd.DataFrame({"file_name": file, "column": columns})
+            sentence = (
+                f"{named(columns)} of {file} {'was' if len(columns) == 1 else 'were'} measured during the co-run: no "
+                "input of a prediction from solo profiles, so no predictor reads them."
+            )
+            findings.append(Finding("measured-during-corun", "info", place(name, file), len(rows), sentence, rows))
+    return findings
+
+
+def mirrored_cells(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report cells that stand twice in a file, once from each partner's side, and were counted once."""
+    findings = []
+    for name, file, _, aside in _reports(database, dataset):
+        count = int(aside.get(MIRRORED, 0))
+        if count:
+            rows = pd.DataFrame({"file_name": [file], "cells": [count]})
+            sentence = (
+                f"{counted(count, 'cell')} of {file} repeat{'s' if count == 1 else ''} another one from the partner's "
+                "side; each pair counts once."
+            )
+            findings.append(Finding("mirrored-cells", "info", place(name, file), count, sentence, rows))
+    return findings
+
+
+def _reports(database: Database, dataset: str | None) -> list[tuple[str, str, dict[str, list[str]], dict[str, int]]]:
+    table = sources(database, Filter(datasets=(dataset,) if dataset else ()))
+    return [
+        (str(row["dataset"]), str(row["file_name"]), json.loads(str(row["report"])), json.loads(str(row["set_aside"])))
+        for row in table.sort_values("source_id").to_dict("records")
+    ]
