@@ -175,7 +175,7 @@ class Composition(Predictor):
 
     def predict(self, X: pd.DataFrame) -> Floats:
         """Return ln S of the composition, at least ln 0.05."""
-        rows = X[["workload", "others", "family", "gpu", "mechanism"]].reset_index(drop=True)
+        rows = X[["workload", "others", "gpu", "mechanism"]].reset_index(drop=True)
         long = rows.explode("others").rename_axis("row").reset_index()
         long["others"] = [(other,) for other in long["others"]]
         values = np.exp(self.effects_.predict(long))

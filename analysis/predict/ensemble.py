@@ -10,9 +10,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from analysis.predict.base import Predictor
-from analysis.predict.effects import Effects
-from analysis.predict.learners import Boosting, ExtraTrees
 from analysis.predict.schema import Floats
+from analysis.predict.structured import StructuredGP
 
 
 class Average(Predictor):
@@ -50,27 +49,12 @@ class Average(Predictor):
         return total
 
 
-class StallScope(Average):
-    """Mean of extra trees and boosting on all evidence there is, in ln S.
+class StallScope(StructuredGP):
+    """The default: the structured Gaussian process, the best under every honest protocol.
 
-    Trees see the pair features, so that they can follow overload and head-of-line blocking where they occur.
-
-    Parameters
-    ----------
-    random_state : int
-        Seed of the trees.
+    It knows the jobs it has seen, falls back on their model and then on their profiles for those it has not, composes
+    pairs for larger sets, and says how sure it is.
     """
 
-    def __init__(self, random_state: int = 0) -> None:
-        super().__init__()
-        self.random_state = random_state
 
-    def members(self) -> list[tuple[str, Any]]:
-        """Return the parts with this instance's seed."""
-        return [
-            ("extra trees", ExtraTrees(n_estimators=200, random_state=self.random_state)),
-            ("boosting", Boosting(random_state=self.random_state)),
-        ]
-
-
-__all__ = ["Average", "Effects", "StallScope"]
+__all__ = ["Average", "StallScope"]

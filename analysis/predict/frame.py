@@ -99,12 +99,15 @@ def assemble(
     rows = _rows(members, keys, table)
     X = terms.compute(rows, columns)
     names = table.index.get_level_values("workload").to_numpy(dtype=object)
-    family = _families(table)
-    others = [tuple(sorted(names[i] for i in line if i >= 0)) for line in rows.others]
+    family, model = _attribute(table, "family"), _attribute(table, "model")
+    ordered = [sorted((names[i], model[i]) for i in line if i >= 0) for line in rows.others]
+    others = [tuple(name for name, _ in line) for line in ordered]
     identity = pd.DataFrame(
         {
             "workload": members["workload"].astype(object).to_numpy(),
             "others": pd.Series(others, dtype=object),
+            "model": model[rows.own],
+            "models": pd.Series([tuple(of for _, of in line) for line in ordered], dtype=object),
             "family": family[rows.own],
             "gpu": members["gpu"].astype(object).to_numpy(),
             "mechanism": members["mechanism"].astype(object).to_numpy(),
@@ -132,12 +135,12 @@ def assemble(
     return TrainingFrame(dataset, pd.concat([identity, X], axis=1), y, about, terms.schema(), table)
 
 
-def _families(table: pd.DataFrame) -> np.ndarray:
-    """Return each profile's family; a workload that names none is a family of its own."""
+def _attribute(table: pd.DataFrame, name: str) -> np.ndarray:
+    """Return each profile's family or model; a workload that names none is one of its own."""
     names = pd.Series(table.index.get_level_values("workload"), dtype=object)
-    if "family" not in table:
+    if name not in table:
         return names.to_numpy(dtype=object)
-    by_name = table["family"].groupby(level="workload").first()
+    by_name = table[name].groupby(level="workload").first()
     return names.map(by_name).where(lambda found: found.notna(), names).to_numpy(dtype=object)
 
 

@@ -25,6 +25,10 @@ ALLOWED: frozenset[str] = frozenset(
         *(f"analysis.predict.learners.{name}" for name in
           ("Neighbours", "_Nearest", "RidgeModel", "SupportVectors", "Network", "Forest", "ExtraTrees", "Boosting")),
         *(f"analysis.predict.ensemble.{name}" for name in ("Average", "StallScope")),
+        "analysis.predict.structured.StructuredGP",
+        "analysis.predict.pairgp.PairGP",
+        "analysis.predict.pairgp.Jobs",
+        "analysis.predict.pairprofiles.ProfileReader",
         "sklearn.tree._tree.Tree",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     }

@@ -75,7 +75,7 @@ def _gather(database: Database, dataset: str) -> pd.DataFrame:
     for part in parts:  # the first source that knows a quantity keeps it: published aggregates stand for the whole job
         table = table.combine_first(part.reindex(columns=table.columns).astype(float))
     table = _configuration(table.reindex(columns=[q.name for q in QUANTITIES]), known)
-    table = _gain_over_other_gpus(table)
+    table = _within_model(_gain_over_other_gpus(table))
     kinds = solos.dropna(subset=["memory_kind"]).drop_duplicates(["gpu", "workload"])
     table["memory_kind"] = pd.Series(
         kinds["memory_kind"].to_numpy(), index=pd.MultiIndex.from_frame(kinds[["gpu", "workload"]]), dtype=object
@@ -151,6 +151,8 @@ def _configuration(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     family = family.where(family.notna(), pd.Series(attributes.index, index=attributes.index))
     table["family"] = family.reindex(workload).to_numpy()
     table["phase"] = phase.to_numpy()
+    model = attributes["model"].astype(object).where(attributes["model"].notna(), family)
+    table["model"] = model.reindex(workload).to_numpy()
     return table
 
 
@@ -175,6 +177,35 @@ def _gain_over_other_gpus(table: pd.DataFrame) -> pd.DataFrame:
             here = table.index.get_level_values("gpu") == gpu
             ratio = (steps[other] / steps[gpu]).reindex(table.index.get_level_values("workload")).to_numpy()
             table[column] = np.where(here, ratio, table[column])
+    return table
+
+
+def _within_model(table: pd.DataFrame) -> pd.DataFrame:
+    """Compare a workload with its model's other solo profiles on the same GPU, of the same precision and phase.
+
+    How the step length grows with the batch size says how much of a step is GPU time: an elasticity near 1 is all
+    work, near 0 all overhead.
+    """
+    batch, step = np.log(table["batch_size"]), np.log(table["step_length"])
+    key = [
+        table.index.get_level_values("gpu").astype(str),
+        table["model"].astype(str),
+        table["half_precision"].fillna(0.0),
+        table["training"].fillna(0.0),
+    ]
+    for column, values in (("relative_batch", batch), ("relative_step", step)):
+        table[column] = values - values.groupby(key).transform("mean")
+    elasticity = pd.Series(np.nan, index=table.index)
+    for rows in batch.groupby(key).indices.values():
+        known = rows[np.isfinite(batch.iloc[rows]) & np.isfinite(step.iloc[rows])]
+        order = known[np.argsort(batch.iloc[known].to_numpy(), kind="stable")]
+        x, y = batch.iloc[order].to_numpy(), step.iloc[order].to_numpy()
+        first = np.concatenate([[True], np.diff(x) > 0]) if len(x) else np.array([], dtype=bool)
+        order, x, y = order[first], x[first], y[first]
+        if len(x) >= 2:
+            left, right = np.maximum(np.arange(len(x)) - 1, 0), np.minimum(np.arange(len(x)) + 1, len(x) - 1)
+            elasticity.iloc[order] = np.clip((y[right] - y[left]) / (x[right] - x[left]), 0.0, 1.1)
+    table["batch_elasticity"] = elasticity
     return table
 
 

@@ -142,6 +142,12 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("speedup_slow", "solo speed here over that on the slowest other GPU", "ratio", "duty cycle", "magnitude"),
     Quantity("speedup_fast", "solo speed here over that on the fastest other GPU", "ratio", "duty cycle", "magnitude"),
     Quantity("batch_size", "batch size", "samples", "configuration", "magnitude"),
+    Quantity("relative_batch", "batch size over the mean of its model's solo profiles", "ln(ratio)", "configuration",
+             "setting"),
+    Quantity("relative_step", "step length over the mean of its model's solo profiles", "ln(ratio)", "duty cycle",
+             "setting"),
+    Quantity("batch_elasticity", "growth of its model's step length with the batch size, d ln step / d ln batch", "1",
+             "duty cycle", "setting"),
     Quantity("half_precision", "1 for mixed or half precision, 0 for full", "flag", "configuration", "setting"),
     Quantity("training", "1 for training, 0 for inference", "flag", "configuration", "setting"),
     *(Quantity(f"stall_{key}", f"warp cycles lost to {group}", "fraction of warp cycles", "stalls", "share")

@@ -19,7 +19,7 @@ Whose = Literal["target", "co-runners", "pair", "GPU", "identity"]
 What = Literal["stalls", "counters", "duty cycle", "configuration", "identity"]
 
 #: Columns that say who a row is about. Predictors of features drop them; effects, completion and lookups use them.
-IDENTITY: tuple[str, ...] = ("workload", "others", "family", "gpu", "mechanism")
+IDENTITY: tuple[str, ...] = ("workload", "others", "model", "models", "family", "gpu", "mechanism")
 
 
 @dataclass(frozen=True)

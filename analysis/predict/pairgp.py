@@ -1,0 +1,284 @@
+"""Gaussian process on pairs of jobs whose kernels live on the jobs: sensitivity, pressure, and their interaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.optimize import minimize
+
+from analysis.predict.schema import Floats, Ints
+
+Mode = Literal["direct", "symmetric", "antisymmetric"]
+
+#: Spread of the log-normal priors on all hyper-parameters.
+PRIOR_SPREAD = 1.5
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs as kernels see them: standardised profiles, the model they are of, and their name."""
+
+    x: Floats
+    model: np.ndarray
+    name: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A job-by-job kernel with what its gradient needs."""
+
+    value: Floats
+    rbf: Floats
+    rate: Floats
+    weight: Floats
+
+
+class PairGP:
+    """Gaussian process on pairs (i, j) of jobs.
+
+    ``direct`` learns a value of job i beside job j: ``K = O[i,i'] + P[j,j'] + IO[i,i'] IP[j,j']``, own sensitivity,
+    pressure of the other, and their interaction. ``symmetric`` and ``antisymmetric`` learn a value of the unordered
+    pair that keeps or changes its sign when the jobs are exchanged. Each of O, P, ... is a kernel on jobs,
+    ``v0 rbf + v1 same model + v2 same name + v3 same model x rbf`` with a length scale for each column: known jobs
+    keep effects of their own, new ones fall back on their model, then on their profile. Hyper-parameters maximise the
+    marginal likelihood under log-normal priors.
+
+    Parameters
+    ----------
+    mode : {"direct", "symmetric", "antisymmetric"}
+        What a value belongs to.
+    max_rows : int
+        Rows, drawn with `seed`, on which hyper-parameters are fitted; the weights use all rows.
+    max_iter : int
+        Iterations of L-BFGS-B.
+    seed : int
+        Seed of the draw.
+    """
+
+    def __init__(self, mode: Mode = "direct", max_rows: int = 350, max_iter: int = 40, seed: int = 0) -> None:
+        self.mode = mode
+        self.max_rows = max_rows
+        self.max_iter = max_iter
+        self.seed = seed
+
+    def fit(self, i: Ints, j: Ints, y: Floats, jobs: Jobs, block: Ints) -> Self:
+        """Fit hyper-parameters and weights.
+
+        Parameters
+        ----------
+        i, j : ndarray of int, shape (rows,)
+            The pair of each row, as numbers of `jobs`.
+        y : ndarray, shape (rows,)
+            Values.
+        jobs : Jobs
+            The jobs.
+        block : ndarray of int, shape (rows,)
+            Rows of one block are left out together in ``left_out_``.
+        """
+        columns = jobs.x.shape[1]
+        self.jobs_, self.i_, self.j_ = jobs, i, j
+        self.mean_ = 0.0 if self.mode == "antisymmetric" else float(y.mean())
+        centred = y - self.mean_
+        variance = max(float(centred.var()), 1e-4)
+        self.const_ = 0.1 * variance
+        start: list[float] = []
+        for group in self._groups:
+            scale = np.sqrt(0.3 * variance) if group.startswith("I") else 0.4 * variance
+            start += [float(np.log(0.3 / max(columns, 1)))] * columns
+            start += [float(value) for value in np.log(np.array([1.0, 0.2, 0.2, 0.3]) * scale)]
+        prior = np.array([*start, np.log(0.03 * variance)])
+        subset = np.random.default_rng(self.seed).permutation(len(y))[: self.max_rows]
+        found = minimize(
+            self._loss, prior.copy(), args=(i[subset], j[subset], centred[subset], jobs, prior), jac=True,
+            method="L-BFGS-B", options={"maxiter": self.max_iter},
+        )  # fmt: skip
+        self.theta_ = np.asarray(found.x, dtype=np.float64)
+        self.noise_ = float(np.exp(self.theta_[-1]))
+        kernels = self._kernels(self.theta_, jobs, jobs)[0]
+        self.cholesky_ = _cholesky(self._gram(kernels, i, j, i, j) + self.noise_ * np.eye(len(y)))
+        alpha: Floats = cho_solve((self.cholesky_, True), centred)
+        self._gather_weights(alpha, len(jobs.x))
+        inverse = _inverse(self.cholesky_)
+        self.left_out_ = y.copy()
+        order = np.argsort(block, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
+            self.left_out_[rows] -= np.linalg.solve(inverse[np.ix_(rows, rows)], alpha[rows])
+        return self
+
+    def predict(self, a: Jobs, b: Jobs) -> Floats:
+        """Return the posterior mean of job ``a[r]`` beside job ``b[r]`` for every r."""
+        of_a, of_b = self._kernels(self.theta_, a, self.jobs_)[0], self._kernels(self.theta_, b, self.jobs_)[0]
+        if self.mode == "direct":
+            out = of_a["O"].value @ self.sum_i_ + of_b["P"].value @ self.sum_j_
+            out = out + (self.mean_ + self.const_ * self.total_)
+            return out + _rowwise(of_a["IO"].value @ self.cross_, of_b["IP"].value)
+        sign = self._sign
+        own = self.sum_i_ + sign * self.sum_j_
+        out = of_a["A"].value @ own + sign * (of_b["A"].value @ own)
+        out = out + (self.mean_ + (self.const_ * self.total_ if sign > 0 else 0.0))
+        out = out + _rowwise(of_a["I"].value @ self.cross_, of_b["I"].value)
+        return out + sign * _rowwise(of_b["I"].value @ self.cross_, of_a["I"].value)
+
+    def variance(self, a: Jobs, b: Jobs, rows: int = 5_000) -> Floats:
+        """Return the posterior variance of a measured value (noise included) for every r."""
+        out = np.empty(len(a.x))
+        for start in range(0, len(a.x), rows):
+            part = slice(start, start + rows)
+            left, right = (Jobs(jobs.x[part], jobs.model[part], jobs.name[part]) for jobs in (a, b))
+            of_a = self._kernels(self.theta_, left, self.jobs_)[0]
+            of_b = self._kernels(self.theta_, right, self.jobs_)[0]
+            across = self._across(of_a, of_b)
+            reduced = solve_triangular(self.cholesky_, across.T, lower=True)
+            out[part] = np.maximum(self._prior_variance(left, right) - (reduced**2).sum(axis=0), 1e-9)
+        return out + self.noise_
+
+    @property
+    def _groups(self) -> tuple[str, ...]:
+        return ("O", "P", "IO", "IP") if self.mode == "direct" else ("A", "I")
+
+    @property
+    def _sign(self) -> int:
+        return -1 if self.mode == "antisymmetric" else 1
+
+    def _gather_weights(self, alpha: Floats, jobs: int) -> None:
+        """Sum the weights by job, so that predicting a row costs as many steps as there are jobs, not rows."""
+        self.total_ = float(alpha.sum())
+        self.sum_i_, self.sum_j_ = np.zeros(jobs), np.zeros(jobs)
+        np.add.at(self.sum_i_, self.i_, alpha)
+        np.add.at(self.sum_j_, self.j_, alpha)
+        self.cross_ = np.zeros((jobs, jobs))
+        np.add.at(self.cross_, (self.i_, self.j_), alpha)
+
+    def _kernels(self, theta: Floats, a: Jobs, b: Jobs) -> tuple[dict[str, _Kernel], Floats, Floats, Floats]:
+        columns = a.x.shape[1]
+        distance = (a.x[:, None, :] - b.x[None]) ** 2
+        same_model = (a.model[:, None] == b.model[None]).astype(np.float64)
+        same_name = (a.name[:, None] == b.name[None]).astype(np.float64)
+        out = {}
+        for number, group in enumerate(self._groups):
+            part = np.exp(theta[number * (columns + 4) : (number + 1) * (columns + 4)])
+            rate, weight = part[:columns], part[columns:]
+            rbf = np.exp(-0.5 * (distance @ rate))
+            value = weight[0] * rbf + weight[1] * same_model + weight[2] * same_name + weight[3] * same_model * rbf
+            out[group] = _Kernel(value, rbf, rate, weight)
+        return out, distance, same_model, same_name
+
+    def _gram(self, k: Mapping[str, _Kernel], i: Ints, j: Ints, i2: Ints, j2: Ints) -> Floats:
+        out: Floats
+        if self.mode == "direct":
+            out = k["O"].value[np.ix_(i, i2)] + k["P"].value[np.ix_(j, j2)] + self.const_
+            return out + k["IO"].value[np.ix_(i, i2)] * k["IP"].value[np.ix_(j, j2)]
+        a, b, sign = k["A"].value, k["I"].value, self._sign
+        out = a[np.ix_(i, i2)] + a[np.ix_(j, j2)] + sign * (a[np.ix_(i, j2)] + a[np.ix_(j, i2)])
+        out += b[np.ix_(i, i2)] * b[np.ix_(j, j2)] + sign * b[np.ix_(i, j2)] * b[np.ix_(j, i2)]
+        return out + (self.const_ if sign > 0 else 0.0)
+
+    def _across(self, of_a: Mapping[str, _Kernel], of_b: Mapping[str, _Kernel]) -> Floats:
+        """Return the covariance of new rows with the training rows."""
+        i, j = self.i_, self.j_
+        out: Floats
+        if self.mode == "direct":
+            out = of_a["O"].value[:, i] + of_b["P"].value[:, j] + self.const_
+            return out + of_a["IO"].value[:, i] * of_b["IP"].value[:, j]
+        sign = self._sign
+        out = of_a["A"].value[:, i] + of_b["A"].value[:, j]
+        out = out + sign * (of_a["A"].value[:, j] + of_b["A"].value[:, i])
+        out = out + of_a["I"].value[:, i] * of_b["I"].value[:, j]
+        out = out + sign * of_a["I"].value[:, j] * of_b["I"].value[:, i]
+        return out + (self.const_ if sign > 0 else 0.0)
+
+    def _prior_variance(self, a: Jobs, b: Jobs) -> Floats:
+        """Return the variance of each pair before any training row is seen."""
+        columns = a.x.shape[1]
+        same_model = (a.model == b.model).astype(np.float64)
+        same_name = (a.name == b.name).astype(np.float64)
+        at_home, apart = {}, {}
+        for number, group in enumerate(self._groups):
+            part = np.exp(self.theta_[number * (columns + 4) : (number + 1) * (columns + 4)])
+            rate, weight = part[:columns], part[columns:]
+            rbf = np.exp(-0.5 * ((a.x - b.x) ** 2 @ rate))
+            at_home[group] = float(weight.sum())
+            apart[group] = weight[0] * rbf + weight[1] * same_model + weight[2] * same_name
+            apart[group] = apart[group] + weight[3] * same_model * rbf
+        if self.mode == "direct":
+            flat = at_home["O"] + at_home["P"] + at_home["IO"] * at_home["IP"] + self.const_
+            return np.full(len(a.x), flat)
+        sign = self._sign
+        out: Floats = 2 * at_home["A"] + 2 * sign * apart["A"] + at_home["I"] ** 2 + sign * apart["I"] ** 2
+        return out + (self.const_ if sign > 0 else 0.0)
+
+    def _loss(self, theta: Floats, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats) -> tuple[float, Floats]:
+        """Return the negative log posterior of the hyper-parameters and its gradient."""
+        columns, rows = jobs.x.shape[1], len(y)
+        kernels, distance, same_model, same_name = self._kernels(theta, jobs, jobs)
+        noise = float(np.exp(theta[-1]))
+        try:
+            cholesky = np.asarray(np.linalg.cholesky(self._gram(kernels, i, j, i, j) + noise * np.eye(rows)))
+        except np.linalg.LinAlgError:
+            return 1e10, np.zeros_like(theta)
+        alpha = cho_solve((cholesky, True), y)
+        inner = 0.5 * (_inverse(cholesky) - np.outer(alpha, alpha))
+        slopes = self._slopes(kernels, inner, i, j, len(jobs.x))
+        gradient = np.zeros_like(theta)
+        for number, group in enumerate(self._groups):
+            kernel, slope, at = kernels[group], slopes[group], number * (columns + 4)
+            smooth = slope * (kernel.weight[0] + kernel.weight[3] * same_model) * kernel.rbf
+            gradient[at : at + columns] = -0.5 * kernel.rate * np.einsum("ab,abd->d", smooth, distance)
+            gradient[at + columns : at + columns + 4] = kernel.weight * np.array(
+                [
+                    (slope * kernel.rbf).sum(), (slope * same_model).sum(), (slope * same_name).sum(),
+                    (slope * same_model * kernel.rbf).sum(),
+                ]
+            )  # fmt: skip
+        gradient[-1] = noise * np.trace(inner)
+        away = (theta - prior) / PRIOR_SPREAD
+        loss = 0.5 * y @ alpha + np.log(np.diag(cholesky)).sum() + 0.5 * away @ away
+        return float(loss), gradient + away / PRIOR_SPREAD
+
+    def _slopes(self, k: Mapping[str, _Kernel], inner: Floats, i: Ints, j: Ints, jobs: int) -> dict[str, Floats]:
+        """Return the derivative of the loss by every entry of the job-by-job kernels."""
+        at = np.arange(len(i))
+        of_i, of_j = np.zeros((len(i), jobs)), np.zeros((len(i), jobs))
+        of_i[at, i], of_j[at, j] = 1.0, 1.0
+        if self.mode == "direct":
+            return {
+                "O": of_i.T @ inner @ of_i,
+                "P": of_j.T @ inner @ of_j,
+                "IO": of_i.T @ (inner * k["IP"].value[np.ix_(j, j)]) @ of_i,
+                "IP": of_j.T @ (inner * k["IO"].value[np.ix_(i, i)]) @ of_j,
+            }
+        sign, b = self._sign, k["I"].value
+        both = of_i + sign * of_j
+        cross = of_i.T @ (inner * b[np.ix_(j, i)]) @ of_j
+        straight = of_i.T @ (inner * b[np.ix_(j, j)]) @ of_i + of_j.T @ (inner * b[np.ix_(i, i)]) @ of_j
+        return {"A": both.T @ inner @ both, "I": straight + sign * (cross + cross.T)}
+
+
+def _cholesky(matrix: Floats) -> Floats:
+    """Return the lower factor, with as much jitter as it takes."""
+    jitter = 0.0
+    while True:
+        try:
+            factor: Floats = np.asarray(np.linalg.cholesky(matrix + jitter * np.eye(len(matrix))), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            jitter = max(10 * jitter, 1e-10 * float(np.trace(matrix)) / len(matrix))
+        else:
+            return factor
+
+
+def _inverse(cholesky: Floats) -> Floats:
+    lower = np.tril(lapack.dpotri(np.asfortranarray(cholesky), lower=1)[0])
+    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
+
+
+def _rowwise(left: Floats, right: Floats) -> Floats:
+    return np.asarray(np.einsum("ra,ra->r", left, right), dtype=np.float64)
+
+
+def take(jobs: Jobs, rows: Any) -> Jobs:
+    """Return some jobs, by number."""
+    return Jobs(jobs.x[rows], jobs.model[rows], jobs.name[rows])
