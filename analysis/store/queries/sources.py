@@ -15,7 +15,8 @@ def datasets(database: Database) -> pd.DataFrame:
         """SELECT d.name, d.title, d.simulated, d.licence, d.citation,
                   (SELECT count(*) FROM source s WHERE s.dataset = d.name) AS sources,
                   (SELECT count(*) FROM workload w WHERE w.dataset = d.name) AS workloads,
-                  (SELECT count(*) FROM profile p JOIN workload w USING (workload_id) WHERE w.dataset = d.name) AS profiles,
+                  (SELECT count(*) FROM profile p JOIN workload w USING (workload_id)
+                   WHERE w.dataset = d.name) AS profiles,
                   (SELECT count(*) FROM run r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
            FROM dataset d ORDER BY d.simulated, d.name"""
     )
