@@ -1,8 +1,9 @@
-"""Commands that compare predictors: evaluate."""
+"""Commands that compare predictors, ours and those made elsewhere: evaluate, folds, rank."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,13 +12,18 @@ from analysis.cli.options import (
     DbOption,
     FlaggedOption,
     JsonOption,
+    MaybeDatasetOption,
     MaybeGpuOption,
     MaybeMechanismOption,
+    Protocol,
     ProtocolOption,
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
+from analysis.errors import UsageError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.cli.screen import Screen
     from analysis.predict.comparison import Evaluation
 
@@ -28,9 +34,20 @@ EVALUATION_FIELDS = (
 )  # fmt: skip
 
 
+_TrainGpuOption = Annotated[
+    list[str] | None,
+    typer.Option("--train-gpu", metavar="G", help="For unseen-gpu: train on this GPU; all others when left out."),
+]
+_RunsOption = Annotated[
+    int | None, typer.Option("--runs", metavar="M", min=1, help="For few-shot: measured runs of the new family.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("evaluate")(answers(evaluate))
+    app.command("folds")(answers(folds))
+    app.command("rank")(answers(rank))
 
 
 def evaluate(
@@ -38,14 +55,9 @@ def evaluate(
     dataset: DatasetOption,
     protocol: ProtocolOption,
     gpu: MaybeGpuOption = None,
-    train_gpu: Annotated[
-        list[str] | None,
-        typer.Option("--train-gpu", metavar="G", help="For unseen-gpu: train on this GPU; all others when left out."),
-    ] = None,
+    train_gpu: _TrainGpuOption = None,
     mechanism: MaybeMechanismOption = None,
-    runs: Annotated[
-        int | None, typer.Option("--runs", metavar="M", min=1, help="For few-shot: measured runs of the new family.")
-    ] = None,
+    runs: _RunsOption = None,
     predictor: Annotated[
         list[str] | None,
         typer.Option(
@@ -98,3 +110,112 @@ def _show(screen: Screen, found: Evaluation) -> None:
     missing = comparison.missing_inputs(found.summary())
     if missing:
         screen.line(missing)
+
+
+def folds(
+    *,
+    dataset: DatasetOption,
+    protocol: ProtocolOption,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to; .csv or .parquet.")],
+    gpu: MaybeGpuOption = None,
+    train_gpu: _TrainGpuOption = None,
+    mechanism: MaybeMechanismOption = None,
+    runs: _RunsOption = None,
+    include_flagged: FlaggedOption = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Write the frame with a column for each fold, to try predictors of your own elsewhere."""
+    from analysis.predict import exchange
+
+    with opened(db) as database:
+        division = exchange.divide(
+            database, dataset, protocol.value, gpu=gpu, train_gpus=train_gpu or None, runs=runs,
+            include_flagged=include_flagged, mechanism=mechanism,
+        )  # fmt: skip
+    table = exchange.fold_table(division)
+    exchange.write_table(table, out)
+    divisions: list[dict[str, Any]] = [
+        {
+            "column": exchange.column_of(fold),
+            "seed": fold.seed,
+            "fold": fold.number,
+            "held_out": fold.label,
+            "train": len(fold.train),
+            "test": len(fold.test),
+        }
+        for fold in division.folds
+    ]
+    document = {
+        "file": str(out),
+        "rows": len(table),
+        "columns": [
+            {"name": one.name, "meaning": one.meaning, "unit": one.unit} for one in division.frame.schema
+        ],
+        "folds": divisions,
+    }  # fmt: skip
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.line(f"{len(table):,} rows and {len(division.folds)} folds written to {out}.", style="bold")
+        screen.line(
+            "Predict each row marked test from the rows marked train, and give the result as a table with the columns "
+            "seed, fold, run_id, slot, predicted to `stallscope rank`."
+        )
+        columns = [column("column", "column"), column("held_out", "held out"), column("train", "train", "count")]
+        screen.table(divisions, [*columns, column("test", "test", "count")])
+
+    return Answer(document, show)
+
+
+def rank(
+    *,
+    predictions: Annotated[
+        Path,
+        typer.Option("--predictions", metavar="FILE", help="CSV or Parquet: seed, fold, run_id, slot, predicted."),
+    ],
+    dataset: MaybeDatasetOption = None,
+    protocol: Annotated[
+        Protocol | None, typer.Option("--protocol", metavar="P", help="As for evaluate; else the file's own column.")
+    ] = None,
+    gpu: MaybeGpuOption = None,
+    train_gpu: _TrainGpuOption = None,
+    mechanism: MaybeMechanismOption = None,
+    runs: _RunsOption = None,
+    include_flagged: FlaggedOption = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Put predictions made elsewhere beside ours; the options are those that the folds were made with."""
+    from analysis.predict import exchange
+
+    given = exchange.read_predictions(predictions)
+    dataset = dataset or _named(given, "dataset")
+    division_name = protocol.value if protocol is not None else _named(given, "protocol")
+    with opened(db) as database:
+        division = exchange.divide(
+            database, dataset, division_name, gpu=gpu, train_gpus=train_gpu or None, runs=runs,
+            include_flagged=include_flagged, mechanism=mechanism,
+        )  # fmt: skip
+        found = exchange.rank(database, division, given, progress_line())
+    rows = [ordered(row) for row in found]
+
+    def show(screen: Screen) -> None:
+        from analysis.report import comparison
+
+        screen.line(f"{dataset}, protocol {division_name}, the best first.", style="bold")
+        screen.table([row for row in comparison.records(found) if row["mape"] is not None], comparison.COLUMNS)
+
+    return Answer(rows, show)
+
+
+def _named(given: pd.DataFrame, column: str) -> str:
+    """Return the one value of a column that stands in for an option."""
+    found = sorted(set(given[column].astype(str))) if column in given else []
+    if len(found) != 1:
+        raise UsageError(
+            f"which {column} the predictions are for is not said",
+            f"Give --{column}, or a column {column} with one value in the file.",
+        )
+    return found[0]

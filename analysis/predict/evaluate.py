@@ -95,7 +95,7 @@ def evaluate(
     started = time.perf_counter()
     specs = _specs(predictors)
     shots = 10 if runs is None else runs
-    frame, test_gpu, from_gpus = _frame(database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged)
+    frame, test_gpu, from_gpus = select_frame(database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged)
     chosen = protocols.prepare(frame, protocol)
     folds = protocols.folds(chosen, protocol, gpu=test_gpu, train_gpus=from_gpus, runs=shots)
     tested = np.unique(np.concatenate([fold.test for fold in folds]))
@@ -162,7 +162,7 @@ def _specs(predictors: Sequence[str] | None) -> list[PredictorSpec]:
     return [*always, *asked]
 
 
-def _frame(
+def select_frame(
     database: Database,
     dataset: str,
     protocol: str,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.slowdown_heatmap import MOST, slowdown_heatmap
 from analysis.interference.finding import counted
-from analysis.interference.matrix import FLAGGED, MEASURED, SlowdownMatrix
+from analysis.interference.matrix import MEASURED, SlowdownMatrix
+from analysis.interference.partners import sensitivity_and_pressure
 from analysis.numbers import significant, slowdown
 from analysis.report.document import Block, Heading, Matrix, Notice, Section, Table, Text
 from analysis.report.plain import plain
@@ -143,7 +144,10 @@ def _blocks(matrix: SlowdownMatrix) -> list[Block]:
     blocks += [Notice(level="info", sentence=note) for note in matrix.notes]
     # From what a reader acts on to every single cell; the large chart last, so that it leaves no hole on paper.
     blocks += _extremes(matrix, place)
-    blocks.append(_by_workload(matrix, place))
+    partners = sensitivity_and_pressure(matrix)
+    if partners["suffers"].notna().sum() > 1:
+        blocks.append(figure(f"Who suffers and who hurts, {place}", sensitivity_pressure(partners)))
+    blocks.append(_by_workload(partners, place))
     if len(matrix.workloads) <= MOST:
         blocks.append(figure(f"Slowdown of the row beside the column, {place}", slowdown_heatmap(matrix)))
     blocks.append(matrix_block(matrix))
@@ -174,22 +178,9 @@ def matrix_block(matrix: SlowdownMatrix) -> Matrix:
     )
 
 
-def _by_workload(matrix: SlowdownMatrix, place: str) -> Table:
+def _by_workload(partners: pd.DataFrame, place: str) -> Table:
     """How much each workload suffers and how much it hurts."""
-    trusted = np.where(matrix.state == FLAGGED, np.nan, matrix.slowdown)
-    rows: list[dict[str, Any]] = []
-    for index, workload in enumerate(matrix.workloads):
-        suffers, hurts = trusted[index], trusted[:, index]
-        rows.append(
-            {
-                "workload": workload,
-                **_spread("suffers", suffers),
-                **_spread("hurts", hurts),
-                "partners": int((~np.isnan(suffers)).sum()),
-                "flagged": workload in matrix.flagged,
-            }
-        )
-    rows.sort(key=lambda row: (row["suffers"] is None, -(row["suffers"] or 0)))
+    rows = partners.sort_values("suffers", ascending=False, kind="stable", na_position="last")
     columns = (
         column("workload", "workload"),
         column("suffers", "is slowed", "ratio", low="suffers_low", high="suffers_high"),
@@ -199,17 +190,14 @@ def _by_workload(matrix: SlowdownMatrix, place: str) -> Table:
         column("hurts_low", "slows others, least", "ratio"),
         column("hurts_high", "slows others, most", "ratio"),
         column("partners", "partners", "count"),
+        column("failed", "did not run", "count"),
         column("flagged", "flagged", "flag"),
     )
-    caption = "Median over its partners, with the smallest and the largest value below; flagged values are left out."
+    caption = (
+        "Median over partners, with the smallest and the largest value; rows with a doubtful solo baseline count for "
+        "nothing."
+    )
     return table(f"How much each workload suffers and hurts, {place}", rows, columns, caption=caption)
-
-
-def _spread(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float | None]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return {name: None, f"{name}_low": None, f"{name}_high": None}
-    return {name: float(np.median(known)), f"{name}_low": float(known.min()), f"{name}_high": float(known.max())}
 
 
 def _extremes(matrix: SlowdownMatrix, place: str) -> list[Block]:

@@ -1,0 +1,123 @@
+"""The command that compares two profiles, for people and for a build server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.running import DONE, THRESHOLD_CROSSED, Answer, answers, opened
+from analysis.errors import InputRefusedError, NotEnoughDataError, UsageError
+
+if TYPE_CHECKING:
+    from analysis.cli.screen import Screen
+    from analysis.stalls.compare import Comparison
+    from analysis.stalls.sides import Side
+    from analysis.store.database import Database
+
+#: Rows of each table that a person sees; the JSON holds all.
+_SHOWN = 12
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("compare")(answers(compare))
+
+
+def compare(
+    base: Annotated[
+        str,
+        typer.Argument(metavar="BASE", help="A workload, or WORKLOAD@GPU, or a profile's file.", show_default=False),
+    ],
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="What is compared with it, named the same way.", show_default=False)
+    ],
+    *,
+    fail_above: Annotated[
+        float | None,
+        typer.Option("--fail-above", metavar="PCT", help="Exit 3 when OTHER is slower than BASE by more than this."),
+    ] = None,
+    dataset: MaybeDatasetOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Compare two profiles: which waits grew, kernel by kernel, and what can't be compared.
+
+    Two files are compared without a database.
+    """
+    from analysis.stalls.compare import compare as run
+
+    with _sides(base, other, dataset, db) as (database, first, second):
+        found = run(database, first, second)
+    if fail_above is not None and math.isnan(found.slower):
+        raise NotEnoughDataError(
+            "whether it became slower can't be said: no kernel of the one has a partner with a duration in the other",
+            "Profile both with gpu__time_duration.sum (`--section SpeedOfLight`), at the same problem size.",
+        )
+    crossed = fail_above is not None and found.slower > fail_above
+    return Answer(
+        found.to_json(), lambda screen: _show(screen, found, fail_above), THRESHOLD_CROSSED if crossed else DONE
+    )
+
+
+@contextmanager
+def _sides(base: str, other: str, dataset: str | None, db: Path | None) -> Iterator[tuple[Database, Side, Side]]:
+    from analysis.stalls.sides import find
+    from analysis.store.database import Database
+
+    files = [Path(text) for text in (base, other) if Path(text).is_file()]
+    if not files:
+        with opened(db) as database:
+            yield database, find(database, base, dataset), find(database, other, dataset)
+        return
+    if len(files) == 1:
+        raise UsageError(
+            f"{files[0]} is a file and the other side is none",
+            "Give two files, or import it first and name two workloads.",
+        )
+    with Database(None) as database:
+        yield database, _from_file(database, files[0], "base"), _from_file(database, files[1], "other")
+
+
+def _from_file(database: Database, path: Path, dataset: str) -> Side:
+    """Load one file into a data set of its own: two files of one name are two profiles."""
+    from analysis.ingest.importer import import_paths
+    from analysis.stalls.sides import side
+    from analysis.store.filters import Filter
+
+    (report, *_) = import_paths(database, [path], dataset=dataset)
+    if report.status == "duplicate":
+        raise UsageError("both files hold the same bytes", "Give two different profiles.")
+    if report.status == "rejected":
+        raise InputRefusedError(str(report.report.get("what", report.error)), str(report.report.get("cure", "")))
+    return side(database, Filter(datasets=(dataset,)))
+
+
+def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
+    from analysis.numbers import significant
+    from analysis.report.table import column
+
+    screen.line(found.sentence(), style="bold")
+    if not math.isnan(found.slower):
+        verb = "slower" if found.slower >= 0 else "faster"
+        limit = "" if fail_above is None else f" (limit {significant(fail_above)} %)"
+        screen.line(f"Over the paired kernels it is {significant(abs(found.slower))} % {verb}{limit}.")
+    for warning in found.warnings:
+        screen.line(warning, style="yellow")
+    figures = [column("share_base", "base", "percent"), column("share_other", "other", "percent")]
+    figures += [column("difference", "difference, points", "number"), column("state", "reported by")]
+    screen.table(found.totals.head(_SHOWN), [column("reason", "reason"), column("group", "group"), *figures])
+    if len(found.kernels):
+        screen.line()
+        kernel = [column("short_name", "kernel"), column("grid", "grid"), column("reason", "reason")]
+        screen.table(found.kernels.head(_SHOWN), [*kernel, *figures])
+    if len(found.unmatched):
+        screen.line()
+        screen.line(f"Without a partner of the same name, grid and block: {len(found.unmatched):,} kernels.")
+        columns = [column("side", "side"), column("short_name", "kernel"), column("grid", "grid")]
+        screen.table(found.unmatched.head(_SHOWN), [*columns, column("launches", "launches", "count")])

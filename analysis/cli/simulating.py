@@ -1,0 +1,192 @@
+"""Commands of the simulator: the sample, and co-runs of its jobs under any mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import JobsOption, JsonOption
+from analysis.cli.running import Answer, answers
+
+if TYPE_CHECKING:
+    from analysis.cli.screen import Screen
+    from analysis.sharing.mechanisms import Mechanism
+
+
+class Sharing(StrEnum):
+    """Mechanisms that the simulator knows, by a short name for the command line."""
+
+    mps = "mps"
+    mps_priority = "mps-priority"
+    time_slicing = "time-slicing"
+    mig = "mig"
+    static = "static"
+    tally = "tally"
+    exclusive = "exclusive"
+    every = "all"
+
+
+GpuArgument = Annotated[
+    str, typer.Option("--gpu", metavar="G", help="A GPU with published figures, such as V100 or A100-80GB.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    group = typer.Typer(
+        help="Simulate co-runs by queueing theory; everything it makes is labelled simulated.", no_args_is_help=True
+    )
+    group.command("sample")(answers(sample))
+    group.command("run")(answers(run))
+    group.command("workloads")(answers(workloads))
+    group.command("plausibility")(answers(plausibility))
+    app.add_typer(group, name="simulate")
+
+
+def sample(
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where to write it.")],
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Seed of the sets and the scatter; by default the shipped one.")
+    ] = None,
+    gpu: Annotated[list[str] | None, typer.Option("--gpu", metavar="G", help="Only this GPU; may be repeated.")] = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Write the sample: profiles, co-runs and figures of 24 jobs. The same seed gives the same bytes."""
+    from analysis.sharing.sample_files import GPUS, SEED, write_sample
+
+    paths = write_sample(out, SEED if seed is None else seed, gpu or GPUS)
+    files = [{"file": str(path), "bytes": path.stat().st_size} for path in paths]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.table(files, [column("file", "file"), column("bytes", "bytes", "count")])
+        screen.line("Simulated; `stallscope import DIR --dataset NAME` loads it, marked as such.")
+
+    return Answer(files, show)
+
+
+def run(
+    *,
+    gpu: GpuArgument,
+    job: JobsOption,
+    mechanism: Annotated[
+        Sharing, typer.Option("--mechanism", metavar="M", help="One of: " + ", ".join(Sharing) + ".")
+    ] = Sharing.mps,
+    percentage: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--percentage", metavar="P", help="Share of the SMs of each job (mps, static), in order of --job."
+        ),
+    ] = None,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", metavar="P", help="MIG profile of each job, in order of --job.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Co-run jobs of the sample; the first one goes first where a mechanism has priorities."""
+    from analysis.sharing.compare import co_runs, members
+    from analysis.sharing.simulate import Simulator
+    from analysis.sharing.workloads import sample_workloads
+
+    simulator = Simulator(gpu, sample_workloads())
+    if mechanism is Sharing.every:
+        runs = co_runs(simulator, job)
+    else:
+        runs = simulator.co_run([job], _mechanism(mechanism, tuple(percentage or ()), tuple(profile or ())))
+    rows = members(runs).assign(gpu=simulator.machine.name, simulated=True)
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.table(
+            rows,
+            [
+                column("mechanism", "mechanism"), column("setting", "given"), column("workload", "job"),
+                column("slowdown", "S", "ratio"), column("p99_solo_ms", "p99 alone, ms", "number"),
+                column("p99_ms", "p99 shared, ms", "number"), column("outcome", "outcome"),
+                column("note", "why not", "prose"),
+            ],
+            title=f"Simulated on {simulator.machine.name}",
+        )  # fmt: skip
+
+    return Answer(rows, show)
+
+
+def workloads(*, gpu: GpuArgument = "A100-80GB", as_json: JsonOption = False) -> Answer:
+    """List the simulated jobs with their step, duty cycle and memory on a GPU."""
+    from analysis.sharing.simulate import Simulator
+    from analysis.sharing.workloads import sample_workloads
+
+    simulator = Simulator(gpu, sample_workloads())
+    rows = [
+        {
+            "workload": workload.name,
+            "phase": workload.phase,
+            "step_ms": simulator.step_ms(workload.name),
+            "duty": 100 * simulator.duty(workload.name),
+            "memory_mib": workload.memory_mib,
+            "fits": simulator.fits(workload.name),
+        }
+        for workload in sample_workloads()
+    ]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.table(
+            rows,
+            [
+                column("workload", "job"), column("phase", "phase"), column("step_ms", "step, ms", "number"),
+                column("duty", "GPU busy", "percent"), column("memory_mib", "memory, MiB", "count"),
+                column("fits", "fits", "flag"),
+            ],
+            title=f"Simulated on {simulator.machine.name}",
+        )  # fmt: skip
+
+    return Answer(rows, show)
+
+
+def plausibility(*, as_json: JsonOption = False) -> Answer:
+    """Compare the simulator with figures from the literature; the table of the guide."""
+    from analysis.sharing.plausibility import table
+
+    rows = [asdict(row) for row in table()]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.table(
+            rows,
+            [
+                column("claim", "claim", "prose"), column("literature", "literature", "prose"),
+                column("simulated", "simulated", "prose"), column("holds", "holds", "flag"),
+            ],
+        )  # fmt: skip
+
+    return Answer(rows, show)
+
+
+def _mechanism(name: Sharing, percentages: tuple[float, ...], profiles: tuple[str, ...]) -> Mechanism:
+    from analysis.errors import UsageError
+    from analysis.sharing import mechanisms
+
+    if percentages and name not in (Sharing.mps, Sharing.static):
+        raise UsageError(f"{name.value} takes no --percentage", "Use it with mps or static.")
+    if profiles and name is not Sharing.mig:
+        raise UsageError(f"{name.value} takes no --profile", "Use it with mig.")
+    known: dict[Sharing, Mechanism] = {
+        Sharing.mps: mechanisms.CudaMps(percentages=percentages),
+        Sharing.mps_priority: mechanisms.CudaMpsPriority(),
+        Sharing.time_slicing: mechanisms.TimeSlicing(),
+        Sharing.mig: mechanisms.Mig(profiles),
+        Sharing.static: mechanisms.StaticPartition(percentages),
+        Sharing.tally: mechanisms.BlockPriority(),
+        Sharing.exclusive: mechanisms.Exclusive(),
+    }
+    return known[name]
