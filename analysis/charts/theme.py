@@ -91,6 +91,7 @@ def template(theme: str) -> go.layout.Template:
                 "align": "left",
                 "namelength": -1,
             },
+            "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": pen.line, "activecolor": pen.text},
             "bargap": 0.28,
         }
     )
