@@ -23,7 +23,7 @@ def state(sentence: str, *fills: str, key: str = "empty") -> None:
     key : str
         Unique on the page.
     """
-    with st.container(border=True, key=key, gap="small"):
+    with st.container(border=True, key=key, gap="small", width=860):
         st.markdown(f"**{sentence}**")
         if fills:
             st.markdown("To fill this page, bring " + ", or ".join(fills) + ".")

@@ -97,7 +97,10 @@ def pickers(matrices: Mapping[str, SlowdownMatrix]) -> tuple[str, str, str] | No
 def _from_chart(key: str, matrix: SlowdownMatrix) -> None:
     points = st.session_state[key]["selection"]["points"]
     if points:
-        _choose(matrix, *place_of(matrix, points[0]["customdata"]))
+        data = points[0]["customdata"]
+        # A row of a typed array comes back from the browser as {"0": row, "1": column}.
+        place = [data[name] for name in sorted(data)] if isinstance(data, Mapping) else data
+        _choose(matrix, *place_of(matrix, place))
 
 
 def _from_table(key: str, matrix: SlowdownMatrix) -> None:
