@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analysis.settings import asset
-from analysis.ui import filters, navigation, style
+from analysis.ui import filters, navigation, sample, style
 from analysis.ui.errors import boundary
 from analysis.ui.resources import database, theme
 
@@ -16,5 +16,6 @@ style.apply()
 page, spec = navigation.navigation()
 with boundary(spec.name):
     database()
+    sample.first_start()
     filters.sidebar(spec.filters)
     page.run()

@@ -14,7 +14,7 @@ from analysis.errors import NotFoundError, UsageError
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine as find_machine
-from analysis.sharing.layout import Layout, instances, mig_choices, mig_profiles
+from analysis.sharing.layout import Layout, instances, mig_choices, mig_profiles, shared
 from analysis.sharing.mechanisms import CudaMps, Mechanism, Mig, TimeSlicing
 from analysis.sharing.serving import latency
 from analysis.sharing.work import Service, Workload
@@ -157,6 +157,11 @@ class Simulator:
             self._result(group, how, note or "", None if note is not None else next(found))
             for group, note in zip(groups, notes, strict=True)
         ]
+
+    def refused(self, names: Sequence[str], mechanism: Mechanism, why: str) -> CoRun:
+        """Return a run that did not take place, for a mechanism that does not take the set."""
+        members = tuple(self._place(name) for name in names)
+        return self._result((members, shared(self.machine, len(members))), mechanism, why, None)
 
     def _place(self, name: str) -> int:
         if name not in self._places:

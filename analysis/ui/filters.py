@@ -9,6 +9,7 @@ import streamlit as st
 
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
+from analysis.ui import sample
 from analysis.ui.resources import cached, database
 
 #: Label and help of each filter; the name is also the parameter in the address.
@@ -61,6 +62,7 @@ def sidebar(fields: tuple[str, ...]) -> None:
                     bind="query-params",
                     persist_state="session",
                 )
+        sample.switch()
 
 
 def dataset() -> str | None:
@@ -88,9 +90,9 @@ def chosen(*fields: str) -> Filter:
 
 
 def dataset_names() -> list[str]:
-    """Return the loaded data sets, measured ones first."""
+    """Return the loaded data sets, measured ones first, without the sample while it is hidden."""
     frame = cached(sources.datasets, database())
-    return [str(name) for name in frame["name"]]
+    return sample.visible([str(name) for name in frame["name"]])
 
 
 def options(name: str) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from analysis.store.filters import Filter
-from analysis.ui import markdown
+from analysis.ui import markdown, sample
 from analysis.ui.download import csv_bytes
 from analysis.ui.navigation import link
 
@@ -28,8 +28,9 @@ def header(question: str, filters: Filter | None = None, *, simulated: bool = Fa
     filters : Filter, optional
         What the page is restricted to.
     simulated : bool
-        Whether any number on the page comes from a simulator.
+        Whether any number on the page comes from a simulator; a simulated data set among the filters says so too.
     """
+    simulated = simulated or (filters is not None and sample.is_simulated(filters.datasets))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.title(question, anchor=False, width="content")
         if simulated:

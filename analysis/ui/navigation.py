@@ -48,6 +48,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("checks", "Data", "Checks", "pages/data/checks.py", "rule", ("dataset",)),
     PageSpec("stalls", "Explore", "Stalls", "pages/explore/stalls.py", "hourglass_top", PROFILES),
     PageSpec("interference", "Explore", "Interference", "pages/explore/interference.py", "grid_on", CORUNS),
+    PageSpec("mechanisms", "Explore", "Mechanisms", "pages/explore/mechanisms.py", "call_split", ("dataset", "gpu")),
     PageSpec("train", "Predict", "Train", "pages/predict/train.py", "model_training", ("dataset",)),
     PageSpec("compare", "Predict", "Compare", "pages/predict/compare.py", "leaderboard", ("dataset",)),
     PageSpec("what-if", "Predict", "What-if", "pages/predict/what_if.py", "call_split", ("dataset",)),

@@ -5,7 +5,7 @@ import streamlit as st
 
 from analysis.settings import get_settings
 from analysis.store.queries import jobs as records
-from analysis.ui import frame, markdown
+from analysis.ui import frame, markdown, sample
 from analysis.ui.resources import database
 
 
@@ -31,6 +31,8 @@ def page() -> None:
         alt="Settings",
         height="content",
     )
+    st.subheader("Simulated sample", anchor=False)
+    sample.manage()
     st.subheader("Recent work", anchor=False)
     table = records.recent(database())
     if table.empty:

@@ -1,0 +1,122 @@
+"""The parts of the page about sharing mechanisms: measured sets, and any jobs simulated."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from analysis.charts.mechanisms import mechanism_panels
+from analysis.charts.theme import alt_text
+from analysis.interference.mechanisms import MEASURES, answer, common_sets, summary
+from analysis.reference import gpus
+from analysis.sharing.compare import as_frame, co_runs, members
+from analysis.sharing.hardware import machines
+from analysis.sharing.simulate import Simulator
+from analysis.sharing.workloads import sample_workloads
+from analysis.ui import frame
+from analysis.ui.filters import pick
+from analysis.ui.markdown import plain, sentence
+from analysis.ui.resources import theme
+
+ALL = "All sets, on average"
+_COLUMNS = {
+    "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
+    "setting": st.column_config.TextColumn("Setting"),
+    "sets": st.column_config.NumberColumn("Sets that ran"),
+    "did_not_run": st.column_config.NumberColumn("Did not run"),
+    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
+    "together": st.column_config.NumberColumn("Together, min (100 one after the other)", format="%.0f"),
+    "antt": st.column_config.NumberColumn("ANTT (x)", format="%.2f"),
+    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
+    "p99_inflation": st.column_config.NumberColumn("p99 inflation (x)", format="%.2f"),
+}
+_MEMBER_COLUMNS = {
+    "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
+    "setting": st.column_config.TextColumn("Given"),
+    "workload": st.column_config.TextColumn("Job"),
+    "first": st.column_config.CheckboxColumn("Goes first"),
+    "slowdown": st.column_config.NumberColumn("S (x)", format="%.2f"),
+    "p50_solo_ms": st.column_config.NumberColumn("p50 alone (ms)", format="%.4g"),
+    "p50_ms": st.column_config.NumberColumn("p50 shared (ms)", format="%.4g"),
+    "p99_solo_ms": st.column_config.NumberColumn("p99 alone (ms)", format="%.4g"),
+    "p99_ms": st.column_config.NumberColumn("p99 shared (ms)", format="%.4g"),
+    "step_p99_ms": st.column_config.NumberColumn("p99 of a step (ms)", format="%.4g"),
+    "outcome": st.column_config.TextColumn("Outcome"),
+    "note": st.column_config.TextColumn("Why not"),
+}
+
+
+def measured(runs: pd.DataFrame) -> None:
+    """Show the comparison of the runs in the database: one set, or the mean of those that ran everywhere."""
+    sets = common_sets(runs)
+    everything = runs[["gpu", "jobs"]].drop_duplicates()
+    named = {f"{' + '.join(jobs)} on {gpu}": (gpu, jobs) for gpu, jobs in everything.itertuples(index=False)}
+    picked = pick("Jobs", [ALL, *named], key="set", show=str) or ALL
+    if picked in named:
+        gpu, jobs = named[picked]
+        shown = runs[(runs["gpu"] == gpu) & [one == jobs for one in runs["jobs"]]]
+        note = ""
+    else:
+        shown = runs[[key in set(sets) for key in zip(runs["gpu"], runs["jobs"], strict=True)]] if sets else runs
+        left = len(everything) - len(sets)
+        note = f"{frame.count(left, 'set')} did not run under every mechanism and stay out." if sets and left else ""
+        if not sets:
+            note = "No set ran under every mechanism, so the rows stand for different sets."
+    table = summary(shown)
+    frame.answer(sentence(answer(table)))
+    _draw(table, shown, "mechanisms")
+    missing = shown[shown["outcome"] != "ran"]
+    caveats = [note] if note else []
+    caveats += [
+        f"{' + '.join(row.jobs)} under {row.mechanism}: {row.note}." for row in missing.head(20).itertuples(index=False)
+    ]
+    frame.basis(
+        frame.count(len(shown), "run"),
+        frame.count(len(shown[["gpu", "jobs"]].drop_duplicates()), "set of jobs", "sets of jobs"),
+        frame.count(shown["mechanism"].nunique(), "mechanism"),
+        simulated=bool(shown["simulated"].any()),
+    )
+    frame.caveats(caveats)
+
+
+def simulated() -> None:
+    """Show the same for any jobs of the sample on any GPU, computed on the spot."""
+    names = [workload.name for workload in sample_workloads()]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        gpu = st.selectbox(
+            "GPU", machines(), index=machines().index("A100-80GB"), key="simulated-gpu", width=200,
+            bind="query-params", persist_state="session",
+        )  # fmt: skip
+        jobs = st.multiselect(
+            "Jobs, two to four", names, default=[names[6], names[0]], max_selections=4, key="simulated-jobs",
+            bind="query-params", persist_state="session",
+        )  # fmt: skip
+    if len(jobs) < 2:
+        st.caption("Choose at least two jobs.")
+        return
+    runs, rows = _simulated(str(gpu), tuple(jobs))
+    table = summary(runs)
+    frame.answer(sentence(answer(table)))
+    _draw(table, runs, "simulated-mechanisms")
+    frame.subheading("Each job")
+    frame.data(rows.drop(columns=["p50_solo_ms"]), name="simulated-members", columns=_MEMBER_COLUMNS)
+    st.caption(
+        "p99 of a step is the time per output token of LLM decoding; p50 and p99 of prefill are times to the first "
+        "token. Where a mechanism lets someone go first, it is the server, else the first job."
+    )
+    frame.basis("the queueing model of the guide", f"{plain(str(gpu))}: published figures", simulated=True)
+    missing = runs[runs["outcome"] != "ran"]
+    frame.caveats([f"Under {row.mechanism}: {row.note}." for row in missing.itertuples(index=False)])
+
+
+@st.cache_data(show_spinner="Solving the queueing network …", max_entries=100)
+def _simulated(gpu: str, jobs: tuple[str, ...]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    kept = [workload for workload in sample_workloads() if workload.name in jobs]
+    runs = co_runs(Simulator(gpus.canonical(gpu), kept), jobs)
+    return as_frame(runs), members(runs)
+
+
+def _draw(table: pd.DataFrame, runs: pd.DataFrame, name: str) -> None:
+    figure = mechanism_panels(table.dropna(subset=["stp"]), runs, theme=theme())
+    kept = ["mechanism", "setting", "sets", "did_not_run", *MEASURES]
+    frame.chart(figure, name=name, alt=alt_text(figure), table=table[kept], columns=_COLUMNS)

@@ -1,0 +1,44 @@
+"""MPS, MIG, time-slicing or priority?"""
+
+import streamlit as st
+
+from analysis.interference.mechanisms import compare
+from analysis.ui import empty, filters, frame, mechanisms
+from analysis.ui.resources import cached, database
+
+QUESTION = "MPS, MIG, time-slicing or priority?"
+MEASURED, SIMULATED = "Sets in the data", "Simulate any jobs"
+
+
+def page() -> None:
+    name = filters.dataset()
+    chosen = filters.chosen("dataset", "gpu")
+    runs = cached(compare, database(), name) if name else None
+    if runs is not None and chosen.gpus:
+        runs = runs[runs["gpu"].isin(chosen.gpus)]
+    there = runs is not None and len(runs) > 0
+    heading = st.container()
+    view = SIMULATED
+    if there:
+        view = st.segmented_control(
+            "Show",
+            [MEASURED, SIMULATED],
+            default=MEASURED,
+            required=True,
+            key="source",
+            label_visibility="collapsed",
+            bind="query-params",
+            persist_state="session",
+        )
+    with heading:
+        simulated = view == SIMULATED or (there and bool(runs["simulated"].any()))
+        frame.header(QUESTION, chosen if name and view == MEASURED else None, simulated=simulated)
+    if view == MEASURED:
+        mechanisms.measured(runs)
+        return
+    if not there:
+        empty.state("No set of jobs here was measured under two mechanisms; below, by simulation.", empty.CORUN)
+    mechanisms.simulated()
+
+
+page()
