@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analysis.interference.finding import Finding, Severity, counted, place
@@ -75,7 +76,8 @@ def _chosen(dataset: str | None) -> Filter:
 
 
 def _flagged(members: pd.DataFrame, flag: str) -> pd.DataFrame:
-    return members[[flag in list(flags) for flags in members["flags"]]]
+    # Typed, as an empty list would choose no columns instead of no rows.
+    return members[np.array([flag in list(flags) for flags in members["flags"]], dtype=bool)]
 
 
 def _finding(rule: str, severity: Severity, dataset: object, gpu: object, sentence: str, rows: pd.DataFrame) -> Finding:
