@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from analysis.store.parsed import REJECTED_COLUMNS, no_rejects
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 
 #: How much of a wrong row is kept to show.
 SHOWN = 500
@@ -127,7 +128,7 @@ class Cells:
     def codes(self, name: str) -> tuple[Ints, list[str]]:
         """Return a column as numbers into its distinct values, and these; a missing column is all ``""``."""
         if name not in self.columns:
-            return np.zeros(self.count, dtype=np.int64), [""]
+            return np.zeros(self.count, dtype=np.int32), [""]
         if name not in self._codes:
             column = self.columns[name]
             if not pa.types.is_dictionary(column.type):
@@ -137,14 +138,14 @@ class Cells:
             joined = column.combine_chunks()
             if isinstance(joined, pa.ChunkedArray):  # no chunk at all
                 joined = pa.array([], pa.string()).dictionary_encode()
-            indices = joined.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            self._codes[name] = (indices, joined.dictionary.to_pylist())
+            self._codes[name] = (joined.indices.to_numpy(zero_copy_only=False), joined.dictionary.to_pylist())
         return self._codes[name]
 
     def at(self, name: str, rows: Sequence[int] | Ints) -> list[str]:
         """Return the texts of some rows of a column."""
         codes, values = self.codes(name)
-        return [values[code] for code in codes[rows]]
+        found: list[str] = np.array([*values, ""], dtype=object)[codes[np.asarray(rows, dtype=np.int64)]].tolist()
+        return found
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Cells:
         """Return the rows where the mask is true."""

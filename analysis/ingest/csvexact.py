@@ -44,6 +44,7 @@ def read_exact(
     *,
     needed: Callable[[tuple[str, ...]], int],
     wanted: Callable[[tuple[str, ...]], bool],
+    columns: Collection[str] | None = None,
 ) -> Cells:
     """Read any table that has this header.
 
@@ -60,6 +61,8 @@ def read_exact(
         the columns of rules.
     wanted : callable
         Recognises a header that stands among the rows again.
+    columns : collection of str, optional
+        Columns to keep; by default all.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def read_exact(
     """
     if opened.text is None:
         raise ValueError("this is no text")
-    reader = _Reader(header, plain, needed, wanted)
+    reader = _Reader(header, plain, needed, wanted, columns)
     seen = 0
     for number, line, complete in _lines(opened, header):
         reader.take(number, line, complete)
@@ -98,13 +101,14 @@ class _Reader:
         plain: Collection[str],
         needed: Callable[[tuple[str, ...]], int],
         wanted: Callable[[tuple[str, ...]], bool],
+        columns: Collection[str] | None,
     ) -> None:
         self._header, self._plain, self._needed_of, self._wanted = header, plain, needed, wanted
         self._needed = needed(header.names)
         #: Lines that became a row, a reject, other output, a header or nothing: all of them, in the end.
         self.lines_placed = 0
         # A name that stands twice keeps its first column.
-        self._names = list(dict.fromkeys(header.names))
+        self._names = [name for name in dict.fromkeys(header.names) if columns is None or name in columns]
         self._places: list[int | None] = [header.names.index(name) for name in self._names]
         self._width = len(header.names)
         self._slot = _OneLine()

@@ -14,7 +14,7 @@ from analysis.ingest.cells import Cells, Header, Rejects
 from analysis.ingest.csvheader import table_end
 from analysis.ingest.format import Opened
 
-_BLOCK = 4 << 20
+_BLOCK = 2 << 20
 
 
 class _Window(io.RawIOBase):
@@ -39,7 +39,9 @@ class _Window(io.RawIOBase):
         super().close()
 
 
-def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells | None:
+def read_fast(
+    opened: Opened, header: Header, plain: Collection[str], columns: Collection[str] | None = None
+) -> Cells | None:
     """Read a regular table.
 
     Parameters
@@ -50,6 +52,8 @@ def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells |
         Where the table begins.
     plain : collection of str
         Columns with mostly distinct values; the others are read as dictionaries.
+    columns : collection of str, optional
+        Columns to keep; by default all.
 
     Returns
     -------
@@ -70,7 +74,8 @@ def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells |
     if expected <= 0:
         return None
     dictionary = pa.dictionary(pa.int32(), pa.string())
-    kinds = {name: pa.string() if name in plain else dictionary for name in header.names}
+    kept = [name for name in header.names if columns is None or name in columns]
+    kinds = {name: pa.string() if name in plain else dictionary for name in kept}
     try:
         with _Window(text, header.start, stop) as window:
             table = pa_csv.read_csv(
@@ -85,17 +90,20 @@ def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells |
                     ignore_empty_lines=True,
                 ),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=kinds, strings_can_be_null=False, quoted_strings_can_be_null=False
+                    column_types=kinds,
+                    include_columns=kept,
+                    strings_can_be_null=False,
+                    quoted_strings_can_be_null=False,
                 ),
             )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != expected or _repeats_header(table, header):
+    if table.num_rows != expected or _repeats_header(table):
         return None
     rows = np.arange(table.num_rows, dtype=np.int64)
     return Cells(
         header=header,
-        columns={name: table.column(name) for name in header.names},
+        columns={name: table.column(name) for name in kept},
         lines=rows + header.line + 1,
         part=np.zeros(table.num_rows, dtype=np.int64),
         rows_read=table.num_rows,
@@ -106,9 +114,9 @@ def read_fast(opened: Opened, header: Header, plain: Collection[str]) -> Cells |
     )
 
 
-def _repeats_header(table: pa.Table, header: Header) -> bool:
+def _repeats_header(table: pa.Table) -> bool:
     """Say whether the header stands among the rows again, as after appending one export to another."""
-    for name in header.names:
+    for name in table.column_names:
         column = table.column(name)
         if pa.types.is_dictionary(column.type):
             return any(name in chunk.dictionary.to_pylist() for chunk in column.chunks)

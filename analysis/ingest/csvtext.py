@@ -20,6 +20,7 @@ def read_table(
     plain: Collection[str],
     needed: Callable[[tuple[str, ...]], int],
     wanted: Callable[[tuple[str, ...]], bool],
+    columns: Collection[str] | None = None,
 ) -> Cells:
     """Read the rows under a header.
 
@@ -35,6 +36,8 @@ def read_table(
         Says for a header how many cells a row must have at least.
     wanted : callable
         Recognises a header that stands among the rows again.
+    columns : collection of str, optional
+        Columns to keep; by default all.
 
     Returns
     -------
@@ -53,7 +56,9 @@ def read_table(
             "Export the profile again with `ncu --import REPORT.ncu-rep --csv`.",
             Where(opened.name),
         )
-    cells = read_fast(opened, header, plain) or read_exact(opened, header, plain, needed=needed, wanted=wanted)
+    cells = read_fast(opened, header, plain, columns)
+    if cells is None:
+        cells = read_exact(opened, header, plain, needed=needed, wanted=wanted, columns=columns)
     if cells.cut_off:
         last = max((fault[0] for fault in cells.rejects.faults), default=header.line)
         raise InputRefusedError(

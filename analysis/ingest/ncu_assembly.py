@@ -31,6 +31,8 @@ _CLOCKS = (
     "SM Frequency",
 )  # fmt: skip
 
+_BATCH = 122_880
+
 #: `--print-metric-name label-name` prints both; the internal name is the one to keep.
 _BOTH = re.compile(r"^.*\((?P<name>[a-z]\w*__[\w.]+)\)$|^(?P<first>[a-z]\w*__[\w.]+) \(.*\)$")
 
@@ -129,7 +131,7 @@ def assemble(rows: Measured) -> Assembled:
     marks = mark(rows.launch, rows.metric, rows.metric_names, values)
     kernel = rows.launches.copy()
     kernel.insert(0, "launch", np.arange(len(kernel)))
-    kernel["short_name"] = [short_name(name) for name in kernel["name"]]
+    kernel["short_name"] = kernel["name"].map({name: short_name(name) for name in kernel["name"].unique()})
     kernel["duration_ns"], source = _durations(rows, values)
     keep = ~wrong & ~max_rate
     return Assembled(
@@ -202,7 +204,7 @@ def _durations(rows: Measured, values: Floats) -> tuple[Floats, str | None]:
 
 def _converted(rows: Measured) -> dict[str, dict[str, int]]:
     """Find metrics whose unit changes from row to row, as automatic scaling does."""
-    key = rows.metric * len(rows.unit_names) + rows.unit
+    key = rows.metric.astype(np.int64) * len(rows.unit_names) + rows.unit
     counts = np.bincount(key, minlength=len(rows.metric_names) * len(rows.unit_names))
     table = counts.reshape(len(rows.metric_names), len(rows.unit_names))
     several = np.flatnonzero((table > 0).sum(axis=1) > 1)
@@ -249,4 +251,7 @@ def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -
             "reason": _dictionary(marks.reason, marks.reasons),
         }
     )
-    return table if keep.all() else table.filter(pa.array(keep))
+    if not keep.all():
+        table = table.filter(pa.array(keep))
+    # In pieces of the size that the database works in, so that it can take them with several threads.
+    return pa.Table.from_batches(table.to_batches(_BATCH), table.schema)

@@ -22,28 +22,41 @@ def launches_of(cells: Cells) -> tuple[Ints, Ints]:
     tuple of ndarray
         Launch of every row, and first row of every launch.
     """
-    process, process_names = cells.codes(col.PROCESS)
+    process, processes = cells.codes(col.PROCESS)
     number, numbers = cells.codes(col.ID)
-    key = (cells.part * len(process_names) + process) * max(len(numbers), 1) + number
-    launch, _ = pd.factorize(key)
-    count = int(launch.max()) + 1 if len(launch) else 0
-    first = np.full(count, -1, dtype=np.int64)
-    rows = np.arange(len(launch), dtype=np.int64)
-    first[launch[::-1]] = rows[::-1]
-    return launch.astype(np.int64), first
+    count = len(number)
+    if not count:
+        empty = np.zeros(0, dtype=np.int64)
+        return empty, empty
+    # The rows of a launch stand together but for rare exceptions, so it is enough to number the stretches.
+    change = _changes(number) | _changes(process) | _changes(cells.part)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
+    key = cells.part[starts] * len(processes) + process[starts].astype(np.int64)
+    stretch, distinct = pd.factorize(key * len(numbers) + number[starts])
+    launch = np.repeat(stretch.astype(np.int64), np.diff(starts, append=count))
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[stretch[::-1]] = starts[::-1]
+    return launch, first
+
+
+def _changes(codes: Ints) -> Bools:
+    """Say for every row but the first whether it differs from the one before."""
+    differs: Bools = codes[1:] != codes[:-1]
+    return differs
 
 
 def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
     """Return one row a launch from the first row of each."""
 
-    def column(name: str) -> list[str | None]:
-        return [value or None for value in cells.at(name, first)]
+    def column(name: str) -> pd.Series:  # type: ignore[type-arg]
+        codes, values = cells.codes(name)
+        return pd.Series(np.array([value or None for value in values] + [None], dtype=object)[codes[first]])
 
     return pd.DataFrame(
         {
             "process_id": column(col.PROCESS),
             "launch_id": column(col.ID),
-            "name": cells.at(col.KERNEL, first),
+            "name": column(col.KERNEL),
             "grid": column(col.GRID),
             "block": column(col.BLOCK),
             "cc": column(col.CC),
@@ -67,6 +80,8 @@ def identified(cells: Cells) -> Cells:
             continue
         codes, values = cells.codes(name)
         fine = np.array([valid(value) for value in values], dtype=bool)
+        if fine.all():
+            continue
         bad = ~fine[codes] & good
         for row in np.flatnonzero(bad):
             cells.rejects.add(cells.lines[row], name, reason, cells.at(name, [int(row)])[0])
@@ -77,10 +92,14 @@ def identified(cells: Cells) -> Cells:
 def agreeing(cells: Cells, launch: Ints, first: Ints) -> Bools:
     """Reject rows that name another kernel, grid or block than the first row of their launch."""
     good = np.ones(cells.count, dtype=bool)
+    begins = _changes(launch)
+    together = int(begins.sum()) + 1 == len(first)
     for name in (col.KERNEL, col.GRID, col.BLOCK):
         if name not in cells.columns:
             continue
         codes, _ = cells.codes(name)
+        if together and not (_changes(codes) & ~begins).any():
+            continue  # it only changes where another launch begins
         other = (codes != codes[first[launch]]) & good
         for row in np.flatnonzero(other):
             line = cells.lines[first[launch[row]]]

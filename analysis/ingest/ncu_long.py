@@ -20,6 +20,14 @@ from analysis.ingest.ncu_stalls import Bools
 from analysis.ingest.numbers import Separators, convert, decide
 from analysis.store.parsed import Parsed
 
+#: The others (names of process and host, context, stream, ranges of NVTX) are the same for all rows of a launch.
+_COLUMNS = frozenset(
+    {
+        col.ID, col.PROCESS, col.KERNEL, col.BLOCK, col.GRID, col.DEVICE, col.CC, col.SECTION, col.METRIC, col.UNIT,
+        col.VALUE, col.RULE, col.RULE_TYPE, col.RULE_TEXT,
+    }
+)  # fmt: skip
+
 
 class NcuLong:
     """The long form, printed by ``--page details`` and by every run with ``--metrics``."""
@@ -54,6 +62,7 @@ class NcuLong:
             plain=(col.VALUE,),
             needed=lambda names: names.index(col.VALUE) + 1,
             wanted=col.is_long,
+            columns=_COLUMNS,
         )
         cells = identified(cells)
         launch, first = launches_of(cells)

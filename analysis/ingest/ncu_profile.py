@@ -206,9 +206,13 @@ def _spread(share: Floats) -> dict[str, float] | None:
 
 def _two_sections(measured: Measured) -> list[str]:
     """List metric names that stand in more than one section: they are told apart by both."""
-    pairs = np.unique(measured.metric * len(measured.section_names) + measured.section)
-    metrics, counts = np.unique(pairs // len(measured.section_names), return_counts=True)
-    return [measured.metric_names[code] for code in metrics[counts > 1]]
+    width = len(measured.section_names)
+    if width == 1:
+        return []
+    counts = np.bincount(measured.metric.astype(np.int64) * width + measured.section)
+    counts = np.pad(counts, (0, -len(counts) % width)).reshape(-1, width)
+    several = np.flatnonzero((counts > 0).sum(axis=1) > 1)
+    return [measured.metric_names[code] for code in several]
 
 
 def _short_last_launch(measured: Measured) -> str | None:

@@ -41,12 +41,13 @@ class Marks:
     def found(self) -> list[str]:
         """Return the reasons that have a value, sorted."""
         has = (self.family >= 0) & ~np.isnan(self.values)
-        return sorted(self.reasons[code] for code in np.unique(self.reason[has]))
+        counts = np.bincount(self.reason[has], minlength=len(self.reasons))
+        return sorted(self.reasons[code] for code in np.flatnonzero(counts))
 
     def main_family(self) -> StallFamily | None:
         """Return the family to show: of those with values the first in the order of preference."""
         has = (self.family >= 0) & ~np.isnan(self.values)
-        names = {self.families[code] for code in np.unique(self.family[has])}
+        names = {self.families[code] for code in np.flatnonzero(np.bincount(self.family[has]))}
         return next((family for family in FAMILIES if family.name in names), None)
 
 
@@ -70,62 +71,57 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
     resolved = [resolve(name) for name in names]
     families = sorted({item.family for item in resolved if item}, key=_ORDER.__getitem__)
     reasons = sorted({item.reason for item in resolved if item})
-    blank = np.full(len(launch), -1, dtype=np.int64)
+    blank = np.full(len(launch), -1, dtype=np.int16)
     if not families:
         return Marks(blank, blank.copy(), families, reasons, values)
     family_of, reason_of, rank_of, scale_of = _facts(resolved, families, reasons)
-    family, reason = family_of[metric], reason_of[metric]
-    stalls = np.flatnonzero((family >= 0) & (rank_of[metric] >= 0))
-    pair = family[stalls] * len(reasons) + reason[stalls]
-    key = launch[stalls] * (len(families) * len(reasons)) + pair
-    counts = np.bincount(key, minlength=0) if len(key) else np.zeros(0, dtype=np.int64)
-    if len(counts) and counts.max() > 1:
+    pair_of = family_of.astype(np.int64) * len(reasons) + reason_of
+    stalls = np.flatnonzero((rank_of >= 0)[metric])
+    which = metric[stalls]
+    key = launch[stalls] * (len(families) * len(reasons)) + pair_of[which]
+    chosen = stalls
+    if len(key) and np.bincount(key).max() > 1:
         # A value that is missing loses against any other; then the suffix decides, then the place in the file.
-        order = rank_of[metric[stalls]] + 1000 * np.isnan(values[stalls])
+        order = rank_of[which] + 1000 * np.isnan(values[stalls])
         sorted_rows = np.lexsort((stalls, order, key))
         ordered = key[sorted_rows]
-        first = np.ones(len(ordered), dtype=bool)
-        first[1:] = ordered[1:] != ordered[:-1]
-        chosen = stalls[sorted_rows[first]]
-    else:
-        chosen = stalls
-    counted = np.zeros(len(launch), dtype=bool)
-    counted[chosen] = True
-    counted &= ~_mixed(launch, metric, family, rank_of, scale_of, counted)
+        begins = np.ones(len(ordered), dtype=bool)
+        begins[1:] = ordered[1:] != ordered[:-1]
+        chosen = stalls[sorted_rows[begins]]
+    if (scale_of[rank_of >= 0] == 0.0).any():
+        chosen = chosen[~_mixed(launch[chosen], metric[chosen], family_of, rank_of, scale_of)]
+    family = np.full(len(launch), -1, dtype=np.int16)
+    family[chosen] = family_of[metric[chosen]]
     scaled = values
     factor = scale_of[metric[chosen]]
-    if np.any(factor != 1.0):
+    if np.any((factor != 1.0) & (factor != 0.0)):
         scaled = values.copy()
         scaled[chosen] = np.where(factor > 0, values[chosen] * factor, values[chosen])
-    return Marks(np.where(counted, family, -1), reason, families, reasons, scaled)
+    return Marks(family, reason_of[metric], families, reasons, scaled)
 
 
 def _facts(
     resolved: Sequence[StallMetric | None], families: list[str], reasons: list[str]
 ) -> tuple[Ints, Ints, Ints, Floats]:
     """Return family, reason, rank of the suffix and scale for each metric name."""
-    family = np.array([families.index(item.family) if item else -1 for item in resolved], dtype=np.int64)
-    reason = np.array([reasons.index(item.reason) if item else -1 for item in resolved], dtype=np.int64)
-    rank = np.array([-1 if item is None or item.rank is None else item.rank for item in resolved], dtype=np.int64)
+    family = np.array([families.index(item.family) if item else -1 for item in resolved], dtype=np.int16)
+    reason = np.array([reasons.index(item.reason) if item else -1 for item in resolved], dtype=np.int16)
+    rank = np.array([-1 if item is None or item.rank is None else item.rank for item in resolved], dtype=np.int16)
     scale = np.array([item.scale if item else 0.0 for item in resolved], dtype=np.float64)
     return family, reason, rank, scale
 
 
-def _mixed(launch: Ints, metric: Ints, family: Ints, rank: Ints, scale: Floats, counted: Bools) -> Bools:
+def _mixed(launch: Ints, metric: Ints, family_of: Ints, rank_of: Ints, scale_of: Floats) -> Bools:
     """Find rows whose suffix can't be put beside the better one that other reasons of their launch have.
 
     An average over units and a sum over them differ by the number of units, which the file does not state.
     """
-    out = np.zeros(len(launch), dtype=bool)
-    rows = np.flatnonzero(counted & (scale[metric] == 0.0))
-    if not len(rows):
-        return out
-    groups = int(family.max()) + 1
-    best = np.full((int(launch.max()) + 1) * groups, np.iinfo(np.int64).max)
-    every = np.flatnonzero(counted)
-    np.minimum.at(best, launch[every] * groups + family[every], rank[metric[every]])
-    out[rows] = rank[metric[rows]] > best[launch[rows] * groups + family[rows]]
-    return out
+    groups = int(family_of.max()) + 1
+    place = launch * groups + family_of[metric]
+    best = np.full(int(place.max()) + 1 if len(place) else 0, np.iinfo(np.int64).max)
+    np.minimum.at(best, place, rank_of[metric])
+    mixed: Bools = (scale_of[metric] == 0.0) & (rank_of[metric] > best[place])
+    return mixed
 
 
 def accounted(

@@ -6,7 +6,9 @@ as ``1,234`` can be either; the file as a whole usually can't.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +24,8 @@ MISSING = (
     "", "n/a", "N/A", "(!) n/a", "nan", "-nan", "NaN", "-nan(ind)", "inf", "-inf", "Inf", "-Inf", "-", "[N/A]",
     "[Not Supported]",
 )  # fmt: skip
+
+_MISSING = pa.array(MISSING)
 
 #: Signs between thousands in some locales: blank, no-break blanks, apostrophes; in RE2's notation.
 _SPACES = r"[ \x{00a0}\x{202f}'\x{2019}]"
@@ -168,9 +172,23 @@ def convert(column: pa.Array, separators: Separators) -> Numbers:
         Values, and where they are missing or wrong. A leading number followed by values of instances in brackets, as
         ``--print-metric-instances`` prints, counts with the leading number.
     """
+    pieces = [column.slice(start, _SLICE) for start in range(0, len(column), _SLICE)]
+    if len(pieces) < 2:
+        return _convert(column, separators)
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        done = list(workers.map(lambda piece: _convert(piece, separators), pieces))
+    return Numbers(
+        np.concatenate([piece.values for piece in done]),
+        np.concatenate([piece.missing for piece in done]),
+        np.concatenate([piece.wrong for piece in done]),
+    )
+
+
+def _convert(column: pa.Array, separators: Separators) -> Numbers:
     text = _bare(column)
-    missing = pc.is_in(text, pa.array(MISSING))
-    there = pc.if_else(missing, pa.scalar(None, pa.string()), text)
+    missing = pc.is_in(text, _MISSING)
+    absent = missing.to_numpy(zero_copy_only=False)
+    there = pc.if_else(missing, pa.scalar(None, pa.string()), text) if absent.any() else text
     plain = _plain(there, separators)
     try:
         values = pc.cast(plain, pa.float64())
@@ -179,9 +197,10 @@ def convert(column: pa.Array, separators: Separators) -> Numbers:
         form = _NUMBER.format(d="[.]", t=",")
         shaped = pc.and_(pc.match_substring_regex(plain, form), pc.match_substring_regex(plain, r"\d"))
         values = pc.cast(pc.if_else(shaped, plain, pa.scalar(None, pa.string())), pa.float64())
-    absent = missing.to_numpy(zero_copy_only=False)
     numbers = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
     finite = np.isfinite(numbers)
+    if finite.all():
+        return Numbers(numbers, absent, np.zeros(len(numbers), dtype=bool))
     return Numbers(np.where(finite, numbers, np.nan), absent, ~finite & ~absent)
 
 
@@ -203,6 +222,8 @@ def _plain(text: pa.Array, separators: Separators) -> pa.Array:
     signed = pc.match_substring(text, sign)
     form = _NUMBER.format(d="[.]" if separators.decimal == "." else ",", t="," if sign == "," else "[.]")
     fits = pc.match_substring_regex(text, form)
-    text = pc.if_else(pc.and_(signed, pc.invert(fits)), pa.scalar("?"), text)
+    unfit = pc.and_not(signed, fits)
+    if pc.any(unfit).as_py():
+        text = pc.if_else(unfit, pa.scalar("?"), text)
     text = pc.replace_substring(text, sign, "")
     return text if separators.decimal == "." else pc.replace_substring(text, ",", ".")
