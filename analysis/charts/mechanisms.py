@@ -57,11 +57,11 @@ def mechanism_panels(table: pd.DataFrame, runs: pd.DataFrame, *, theme: str = "l
         _mark(figure, dots, reach, number, pen.text)
         figure.add_vline(x=reference, line={"color": pen.muted, "dash": "dash", "width": 1.2}, row=1, col=number)
         figure.add_scatter(
-            y=labels, x=np.full(len(labels), reach * 1.26), mode="text", textposition="middle left", row=1, col=number,
+            y=labels, x=np.full(len(labels), reach * 1.34), mode="text", textposition="middle left", row=1, col=number,
             text=[f"<b>{significant(v)}</b>" if np.isfinite(v) else NO_VALUE for v in values], showlegend=False,
             hoverinfo="skip", textfont={"color": pen.text},
         )  # fmt: skip
-        figure.update_xaxes(title={"text": heading}, range=[0, reach * 1.27], nticks=5, row=1, col=number)
+        figure.update_xaxes(title={"text": heading}, range=[0, reach * 1.35], nticks=5, row=1, col=number)
     figure.update_yaxes(autorange="reversed", ticksuffix="  ")
     figure.update_layout(margin={"t": 12})
     alt = f"{len(table)} sharing mechanisms over {runs['jobs'].nunique()} sets of jobs"

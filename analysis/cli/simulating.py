@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import JobsOption, JsonOption
-from analysis.cli.running import Answer, answers
+from analysis.cli.options import DbOption, JobsOption, JsonOption
+from analysis.cli.running import Answer, answers, opened
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
@@ -33,6 +33,10 @@ class Sharing(StrEnum):
 GpuArgument = Annotated[
     str, typer.Option("--gpu", metavar="G", help="A GPU with published figures, such as V100 or A100-80GB.")
 ]
+#: Every command takes ``--db``; those that only compute have no use for it.
+UnusedDb = Annotated[
+    Path | None, typer.Option("--db", metavar="FILE", help="Accepted as everywhere; this command touches no database.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +45,8 @@ def register(app: typer.Typer) -> None:
         help="Simulate co-runs by queueing theory; everything it makes is labelled simulated.", no_args_is_help=True
     )
     group.command("sample")(answers(sample))
+    group.command("load")(answers(load))
+    group.command("remove")(answers(remove))
     group.command("run")(answers(run))
     group.command("workloads")(answers(workloads))
     group.command("plausibility")(answers(plausibility))
@@ -49,11 +55,14 @@ def register(app: typer.Typer) -> None:
 
 def sample(
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where to write it.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", file_okay=False, help="Where to write it; made when missing.")
+    ] = Path("stallscope-sample"),
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Seed of the sets and the scatter; by default the shipped one.")
+        int | None, typer.Option("--seed", help="Seed of the sets and the scatter; by default that of the shipped one.")
     ] = None,
     gpu: Annotated[list[str] | None, typer.Option("--gpu", metavar="G", help="Only this GPU; may be repeated.")] = None,
+    db: UnusedDb = None,
     as_json: JsonOption = False,
 ) -> Answer:
     """Write the sample: profiles, co-runs and figures of 24 jobs. The same seed gives the same bytes."""
@@ -69,6 +78,34 @@ def sample(
         screen.line("Simulated; `stallscope import DIR --dataset NAME` loads it, marked as such.")
 
     return Answer(files, show)
+
+
+def load(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """Load the simulated sample that ships with StallScope into the data set ``sample``."""
+    from analysis.sharing.sample import load as load_sample
+
+    with opened(db, must_exist=False) as database:
+        reports = load_sample(database)
+    rows = [report.model_dump(mode="json", exclude={"report"}) for report in reports]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        screen.table(
+            rows, [column("file", "file"), column("status", "status"), column("rows_loaded", "rows", "count"),
+                   column("launches", "launches", "count"), column("runs", "co-runs", "count")],
+        )  # fmt: skip
+
+    return Answer(rows, show)
+
+
+def remove(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """Remove the simulated sample; no start brings it back, only `simulate load`."""
+    from analysis.sharing.sample import remove as remove_sample
+
+    with opened(db) as database:
+        count = remove_sample(database)
+    return Answer({"removed": count}, lambda screen: screen.line(f"{count} simulated sources removed."))
 
 
 def run(
@@ -87,6 +124,7 @@ def run(
     profile: Annotated[
         list[str] | None, typer.Option("--profile", metavar="P", help="MIG profile of each job, in order of --job.")
     ] = None,
+    db: UnusedDb = None,
     as_json: JsonOption = False,
 ) -> Answer:
     """Co-run jobs of the sample; the first one goes first where a mechanism has priorities."""
@@ -118,7 +156,7 @@ def run(
     return Answer(rows, show)
 
 
-def workloads(*, gpu: GpuArgument = "A100-80GB", as_json: JsonOption = False) -> Answer:
+def workloads(*, gpu: GpuArgument = "A100-80GB", db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
     """List the simulated jobs with their step, duty cycle and memory on a GPU."""
     from analysis.sharing.simulate import Simulator
     from analysis.sharing.workloads import sample_workloads
@@ -152,7 +190,7 @@ def workloads(*, gpu: GpuArgument = "A100-80GB", as_json: JsonOption = False) ->
     return Answer(rows, show)
 
 
-def plausibility(*, as_json: JsonOption = False) -> Answer:
+def plausibility(*, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
     """Compare the simulator with figures from the literature; the table of the guide."""
     from analysis.sharing.plausibility import table
 

@@ -109,3 +109,10 @@ def _share_beaten(simulator: Simulator, sets: list[tuple[str, ...]]) -> float:
 def _inflation(runs: list[CoRun]) -> float:
     values = np.concatenate([run.p99_ms / run.p99_solo_ms for run in runs if run.outcome == "ran"])
     return float(np.nanmean(values))
+
+
+def markdown(rows: list[Row]) -> str:
+    """Return the comparisons as the guide's table."""
+    lines = ["| what | literature | simulated |", "|---|---|---|"]
+    lines += [f"| {row.claim} | {row.literature} | {row.simulated} |" for row in rows]
+    return "\n".join(lines)

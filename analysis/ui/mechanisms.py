@@ -54,7 +54,7 @@ def measured(runs: pd.DataFrame) -> None:
     picked = pick("Jobs", [ALL, *named], key="set", show=str) or ALL
     if picked in named:
         gpu, jobs = named[picked]
-        shown = runs[(runs["gpu"] == gpu) & [one == jobs for one in runs["jobs"]]]
+        shown = runs[[key == (gpu, jobs) for key in zip(runs["gpu"], runs["jobs"], strict=True)]]
         note = ""
     else:
         shown = runs[[key in set(sets) for key in zip(runs["gpu"], runs["jobs"], strict=True)]] if sets else runs
