@@ -30,6 +30,10 @@ from analysis.store.queries import coruns, predictions, sources
 _PACKAGES = ("stallscope", "duckdb", "numpy", "pandas", "scikit-learn", "scipy", "plotly")
 
 
+_SHARING = "Which of these jobs can share a GPU, and what each of them pays for it"
+_WAITING = "What these jobs wait for when they have the GPU for themselves"
+
+
 def dataset_report(
     database: Database,
     dataset: str,
@@ -99,7 +103,7 @@ def dataset_report(
     return ReportDocument(
         kind="data set",
         title=title,
-        subtitle="Which of these jobs can share a GPU, and what each of them pays for it",
+        subtitle=_SHARING if any(matrix.n for matrix in matrices) else _WAITING,
         created_at=(now or datetime.now(UTC)).replace(microsecond=0),
         provenance=provenance(files["simulated"]),
         summary=tuple(summary),
@@ -187,10 +191,11 @@ def _holds(database: Database, dataset: str, chosen: Filter) -> str:
         failed = f"; {len(runs) - finished:,} did not run or not wholly" if finished < len(runs) else ""
         parts.append(f"{counted(len(runs), 'co-run')} ({together}{failed})")
     if profiled:
-        parts.append(f"{counted(profiled, 'profiled workload')}")
+        parts.append(f"{'all' if profiled == len(known) else f'{profiled:,}'} of them profiled")
     there = {str(gpu) for gpus in known["gpus"] for gpu in (gpus if gpus is not None else ())}
+    alone = "" if len(runs) else " None of them was co-run: what they cost each other is yet to be measured."
     on = named(sorted(there.intersection(chosen.gpus) if chosen.gpus else there))
-    return f"{dataset} holds {', '.join(parts)}{f', on {on}' if on else ''}."
+    return f"{dataset} holds {parts[0]}{f' on {on}' if on else ''}: {', '.join(parts[1:]) or 'nothing else'}.{alone}"
 
 
 def provenance(simulated: Iterable[bool]) -> Provenance:

@@ -40,7 +40,7 @@ _LABEL_MOST, _NAME_MOST, _CELL_MOST, _TEXT_MOST = 34, 72, 160, 600
 _SHORT = 18
 
 #: With more columns than this, an interval stands below its figure.
-_DENSE = 5
+_DENSE = 6
 
 #: What the templates have to know to lay out a block.
 _LOOK = {

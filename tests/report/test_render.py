@@ -114,10 +114,10 @@ def test_simulated_figures_are_labelled_at_the_title() -> None:
 
 def test_a_large_matrix_is_cut_for_paper() -> None:
     page = to_html(make_document(*(f"w{index}" for index in range(60))))
-    assert page.count('<table class="matrix">') == 3
+    assert page.count('<table class="matrix') == 3
     assert "columns 53 to 60" in page
     assert len(page.encode()) < 8_000_000
-    assert '<table class="matrix">' not in to_html(make_document(*(f"w{index}" for index in range(81))))
+    assert '<table class="matrix' not in to_html(make_document(*(f"w{index}" for index in range(81))))
 
 
 @pytest.mark.parametrize("name", [name for name in HOSTILE if name[0] in "=+-@\t\r"])

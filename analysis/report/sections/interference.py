@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.slowdown_heatmap import MOST, slowdown_heatmap
 from analysis.interference.finding import counted
-from analysis.interference.matrix import MEASURED, SlowdownMatrix
+from analysis.interference.matrix import MEASURED, NOT_MEASURED, SlowdownMatrix
 from analysis.interference.partners import sensitivity_and_pressure
 from analysis.numbers import significant, slowdown
 from analysis.report.document import Block, Heading, Matrix, Notice, Section, Table, Text
@@ -119,7 +119,7 @@ def _pair(row: pd.Series) -> str:
 
 def section(matrices: Sequence[SlowdownMatrix]) -> Section | None:
     """Make the section; None where nothing was co-run."""
-    shown = [matrix for matrix in matrices if matrix.n]
+    shown = [co_run(matrix) for matrix in matrices if matrix.n]
     if not shown:
         return None
     blocks: list[Block] = []
@@ -128,6 +128,17 @@ def section(matrices: Sequence[SlowdownMatrix]) -> Section | None:
             blocks.append(Heading(title=f"{matrix.gpu}, {matrix.mechanism}"))
         blocks += _blocks(matrix)
     return Section(key="interference", title="Who slows whom", blocks=tuple(blocks))
+
+
+def co_run(matrix: SlowdownMatrix) -> SlowdownMatrix:
+    """Leave out the workloads that were never co-run, and say so: their lines would be empty."""
+    ran = matrix.state != NOT_MEASURED
+    kept = ran.any(axis=0) | ran.any(axis=1)
+    if kept.all():
+        return matrix
+    alone = int((~kept).sum())
+    note = f"Left out: {counted(alone, 'workload')} with a solo measurement and no co-run on {matrix.gpu}."
+    return replace(matrix.reordered(np.flatnonzero(kept)), notes=(*matrix.notes, note))
 
 
 def _blocks(matrix: SlowdownMatrix) -> list[Block]:
@@ -181,6 +192,7 @@ def matrix_block(matrix: SlowdownMatrix) -> Matrix:
 def _by_workload(partners: pd.DataFrame, place: str) -> Table:
     """How much each workload suffers and how much it hurts."""
     rows = partners.sort_values("suffers", ascending=False, kind="stable", na_position="last")
+    rows["flagged"] = rows["flagged"].astype(object).where(rows["flagged"], None)
     columns = (
         column("workload", "workload"),
         column("suffers", "is slowed", "ratio", low="suffers_low", high="suffers_high"),
