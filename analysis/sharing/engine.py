@@ -118,7 +118,7 @@ def slowdowns(jobs: JobTable, groups: Sequence[Group], how: Mechanism, head_of_l
         wanted.append(subsets)
     # Many small systems of equations: a second thread only waits for the first.
     with threadpool_limits(1, user_api="blas"):
-        solved = dict(zip(parts, _raw(jobs, list(parts.values()), how, head_of_line), strict=True))
+        solved = dict(zip(parts, raw(jobs, list(parts.values()), how, head_of_line), strict=True))
     results: list[Floats] = []
     for (members, _), subsets in zip(groups, wanted, strict=True):
         worst = np.ones(len(members))
@@ -151,8 +151,11 @@ def _key(part: Group) -> bytes:
     return repr(members).encode() + b"".join(array.tobytes() for array in arrays)
 
 
-def _raw(jobs: JobTable, groups: list[Group], how: Mechanism, head_of_line: float) -> list[Floats]:
-    """Solve sets as they are, those with the same numbers of phases together."""
+def raw(jobs: JobTable, groups: list[Group], how: Mechanism, head_of_line: float) -> list[Floats]:
+    """Return the slowdowns of sets as their networks have them, relief by third jobs included.
+
+    Sets with the same numbers of phases are solved together.
+    """
     batches: dict[tuple[tuple[int, ...], bool], list[int]] = defaultdict(list)
     results: list[Floats] = [np.ones(len(members)) for members, _ in groups]
     for number, (members, layout) in enumerate(groups):
