@@ -26,7 +26,7 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
     loaded : bool
         Whether it is in the database.
     """
-    with st.container(border=True, key=f"card-{entry.name}"):
+    with st.container(border=True, key=f"card-{entry.name}", height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{markdown.plain(entry.title, 120)}**", width="stretch")
             if loaded:
@@ -34,7 +34,7 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
         st.markdown(markdown.sentence(entry.about))
         st.caption(
             f"{markdown.plain(', '.join(entry.gpus))} · {markdown.plain(', '.join(entry.mechanisms), 160)} · "
-            f"{entry.size / 2**20:.1f} MiB in {frame.count(len(entry.files), 'file')}  \n"
+            f"{_size(entry.size)} in {frame.count(len(entry.files), 'file')}  \n"
             f"Licence: {markdown.plain(entry.licence, 200)}  \n{markdown.plain(entry.citation, 400)}"
         )
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -47,6 +47,11 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
         if not loaded or not entry.downloadable:
             with st.expander("Load from local copies", type="compact"):
                 _local(entry)
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes for people."""
+    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.0f} KiB"
 
 
 def _local(entry: CatalogueEntry) -> None:

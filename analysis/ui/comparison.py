@@ -22,16 +22,16 @@ _COLUMNS: dict[str, Any] = {
     ),
     "interval": st.column_config.TextColumn("95 % interval", help="Bootstrap over workloads, in percent."),
     "skill": st.column_config.NumberColumn("Skill", format="%.2f", help="1 - error / error of the train median."),
-    "mape_folds": st.column_config.NumberColumn("Mean over folds, %", format="%.1f"),
-    "median_ape": st.column_config.NumberColumn("Median, %", format="%.1f"),
-    "p95_ape": st.column_config.NumberColumn("95th percentile, %", format="%.1f"),
+    "status": st.column_config.TextColumn("Status", width="medium"),
     "within_10": st.column_config.NumberColumn("Within 10 %, %", format="%.0f"),
-    "spearman": st.column_config.NumberColumn("Rank correlation", format="%.2f"),
     "bias": st.column_config.NumberColumn("Bias, %", format="%.1f", help="Below 0: slowdown is predicted too small."),
     "coverage": st.column_config.NumberColumn("Coverage, %", format="%.0f", help="Of intervals meant to hold 90 %."),
     "width": st.column_config.NumberColumn("Interval width, x", format="%.2f"),
+    "mape_folds": st.column_config.NumberColumn("Mean over folds, %", format="%.1f"),
+    "median_ape": st.column_config.NumberColumn("Median, %", format="%.1f"),
+    "p95_ape": st.column_config.NumberColumn("95th percentile, %", format="%.1f"),
+    "spearman": st.column_config.NumberColumn("Rank correlation", format="%.2f"),
     "n": st.column_config.NumberColumn("Members", format="localized"),
-    "status": st.column_config.TextColumn("Status", width="medium"),
 }
 
 
@@ -69,8 +69,11 @@ def frame_of(result: Mapping[str, Any]) -> pd.DataFrame:
     table["interval"] = [
         f"{ci[0]:.1f} to {ci[1]:.1f}" if isinstance(ci, list | tuple) else "" for ci in table["mape_ci"]
     ]
-    ordered = table.sort_values("mape", na_position="last", kind="stable")
-    return ordered[[name for name in _COLUMNS if name in ordered]].reset_index(drop=True)
+    ordered = table.sort_values("mape", na_position="last", kind="stable").reset_index(drop=True)
+    columns = [name for name in _COLUMNS if name in ordered]
+    if (ordered["status"] == "ok").all():
+        columns.remove("status")
+    return ordered[columns]
 
 
 def show_table(result: Mapping[str, Any], *, name: str) -> None:

@@ -23,7 +23,7 @@ SOURCE_COLUMNS = (
 
 _SOURCE_CONFIG: dict[str, Any] = {
     "source_id": st.column_config.NumberColumn("Source", width="small"),
-    "file_name": st.column_config.TextColumn("File", width="large"),
+    "file_name": st.column_config.TextColumn("File", width="medium"),
     "format": "Format",
     "era": "Era",
     "rows_read": st.column_config.NumberColumn("Rows read", format="localized"),

@@ -13,8 +13,9 @@ def page() -> None:
     loaded = set(filters.dataset_names())
     frame.header("Which public measurements can I start from?")
     here = sum(entry.name in loaded for entry in entries)
+    words = {0: "none of them is", 1: "one of them is"}.get(here, f"{here} of them are")
     frame.answer(
-        f"**{len(entries)} public data sets** of jobs that shared a GPU, each with its licence; {here} of them are "
+        f"**{len(entries)} public data sets** of jobs that shared a GPU, each with its licence; {words} "
         "loaded. They stay apart from your own data, always."
     )
     latest = jobs().latest(cards.KIND)
@@ -26,10 +27,10 @@ def page() -> None:
         job.outcome(status)
         if status.result is not None:
             cards.loaded(dict(status.result))
-    columns = st.columns(2)
-    for number, entry in enumerate(entries):
-        with columns[number % 2]:
-            cards.card(entry, loaded=entry.name in loaded)
+    for number in range(0, len(entries), 2):
+        for column, entry in zip(st.columns(2), entries[number : number + 2], strict=False):
+            with column:
+                cards.card(entry, loaded=entry.name in loaded)
 
 
 page()

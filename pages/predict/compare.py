@@ -35,7 +35,7 @@ def bars(result: dict) -> None:
     plain_rows = {row["predictor"]: row["mape"] for row in result["rows"] if row["mape"] is not None}
     median = plain_rows.get(comparison.MEDIAN)
     figure = comparison_bars(
-        numeric, label="title", low="low", high="high", note="status", emphasised={"StallScope"},
+        numeric, label="title", low="low", high="high", note="status", emphasised=set(rows["title"].head(1)),
         references={"train median": float(median)} if median is not None else None, theme=theme(),
     )  # fmt: skip
     st.plotly_chart(figure, theme=None, key="errors", alt=alt_text(figure), config={"displaylogo": False})
@@ -68,10 +68,12 @@ def one(result: dict) -> None:
         frame.chart(figure, name="predicted-against-measured", alt=alt_text(figure), table=table)
     with right:
         usable = [name for name in BY if table[name].nunique() > 1] or ["workload"]
-        by = st.segmented_control(
-            "Group", usable, default=usable[0], required=True, format_func=BY.__getitem__, key="by-what",
-            label_visibility="collapsed",
-        )  # fmt: skip
+        by = usable[0]
+        if len(usable) > 1:
+            by = st.segmented_control(
+                "Group", usable, default=usable[0], required=True, format_func=BY.__getitem__, key="by-what",
+                label_visibility="collapsed",
+            )  # fmt: skip
         figure = residuals(table, by=str(by or usable[0]), most=14, theme=theme())
         st.plotly_chart(figure, theme=None, key="residuals", alt=alt_text(figure), config={"displaylogo": False})
 

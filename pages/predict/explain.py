@@ -37,8 +37,6 @@ def one_set(known: list[Manifest], heading: st.delta_generator.DeltaGenerator) -
 
     asked = question.ask(known)
     found = cached(explain, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism)
-    with heading:
-        frame.answer(sentence(found[0].sentence))
     places = [f"{number}. {one.workload}" for number, one in enumerate(found, start=1)]
     picked = (
         st.segmented_control("Job", places, default=places[0], required=True, key="member")
@@ -46,6 +44,8 @@ def one_set(known: list[Manifest], heading: st.delta_generator.DeltaGenerator) -
         else places[0]
     )
     one = found[places.index(picked)] if picked in places else found[0]
+    with heading:
+        frame.answer(sentence(one.sentence))
     member(one)
     frame.basis(
         asked.model.title,
@@ -60,9 +60,9 @@ def member(one: "Explanation") -> None:
     """Draw how one job's prediction comes about."""
     beside = plain(", ".join(one.co_workloads), 160)
     st.subheader(f"{plain(one.workload)} beside {beside}: {slowdown(one.slowdown)}", anchor=False)
-    st.markdown(sentence(one.sentence))
     table = one.table()
-    figure = waterfall(one.base, table.to_dict("records"), one.prediction, theme=theme())
+    steps = table.drop(columns=["whose"]).to_dict("records")  # the feature's name says whose it is
+    figure = waterfall(one.base, steps, one.prediction, theme=theme())
     frame.chart(figure, name="waterfall", alt=alt_text(figure), table=table, columns=COLUMNS)
     left, right = st.columns(2)
     for column, words, sums in ((left, "By whose it is", one.by_whose), (right, "By group", one.by_group)):

@@ -1,13 +1,15 @@
 """What do I hand on?"""
 
 import re
+from collections import Counter
 
 import streamlit as st
 
 from analysis.report.build import dataset_report
 from analysis.report.document import ReportDocument
 from analysis.report.render import to_csv, to_html, to_json
-from analysis.ui import empty, filters, frame
+from analysis.store.filters import Filter
+from analysis.ui import empty, filters, frame, question
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -17,6 +19,7 @@ FORMS = {
     "CSV": ("csv", "text/csv", to_csv, "The tables, for a spreadsheet."),
     "JSON": ("json", "application/json", to_json, "The document itself, for programs."),
 }
+KINDS = {"matrix": ("matrix", "matrices"), "figure": ("chart", "charts"), "table": ("table", "tables")}
 
 
 def downloads(document: ReportDocument, name: str) -> None:
@@ -45,8 +48,9 @@ def contents(document: ReportDocument) -> None:
         for text in document.summary:
             st.markdown(sentence(text))
         for section in document.sections:
-            titles = [block.title for block in section.blocks if getattr(block, "title", "")]
-            st.markdown(f"- **{plain(section.title, 120)}**: {plain(', '.join(titles) or 'text', 300)}")
+            kinds = Counter(block.type for block in section.blocks)
+            parts = [frame.count(kinds[kind], *words) for kind, words in KINDS.items() if kinds[kind]]
+            st.markdown(f"- **{plain(section.title, 120)}**" + (f": {', '.join(parts)}" if parts else ""))
         files = frame.count(len(document.sources), "source")
         st.caption(f"{files} with hashes, the filters in words, and the commands that make it again.")
 
@@ -54,18 +58,41 @@ def contents(document: ReportDocument) -> None:
 def page() -> None:
     name = filters.dataset()
     chosen = filters.chosen("dataset", "gpu", "mechanism")
+    heading = st.container()
     if name is None:
         frame.header(QUESTION)
         empty.state("There is nothing to report yet.", empty.PROFILE, empty.CORUN)
         return
+    asked = prediction(name)
+    gpus, wanted = chosen.gpus, {}
+    if asked is not None:
+        # The jobs are predicted on the first of the GPUs.
+        gpus = (asked.gpu, *(gpu for gpu in chosen.gpus or filters.options(name)["gpu"] if gpu != asked.gpu))
+        wanted = {"model_id": asked.model.model_id, "jobs": asked.jobs}
     with st.spinner("Writing the report"):
-        document = cached(dataset_report, database(), name, gpus=chosen.gpus, mechanisms=chosen.mechanisms)
+        document = cached(dataset_report, database(), name, gpus=gpus, mechanisms=chosen.mechanisms, **wanted)
+    with heading:
+        show(document, name, chosen)
+    contents(document)
+
+
+def prediction(name: str) -> question.Question | None:
+    """Ask whether a model and its answer for a set of jobs shall stand in the report, and which."""
+    known = question.trained(name)
+    if not known or not st.toggle(
+        "Add a model and its answer for a set of jobs", key="with-model", persist_state="session"
+    ):
+        return None
+    return question.ask(known)
+
+
+def show(document: ReportDocument, name: str, chosen: Filter) -> None:
+    """Show the question, what the report is, and the files."""
     frame.header(QUESTION, chosen, simulated="simulated" in document.provenance)
     frame.answer(
         "One file that a colleague can check: every figure with its protocol, its sources and how to make it again."
     )
     downloads(document, name)
-    contents(document)
 
 
 page()
