@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
-from analysis.predict import intervals, protocols
+from analysis.predict import innerfolds, intervals
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.intervals import Calibration
 from analysis.predict.protocols import Fold
 from analysis.predict.schema import Floats
+
+#: Up to so many training rows everything is fitted again for every left-out group; beyond, hyper-parameters that were
+#: fitted with the group cost little honesty and refitting much time.
+REFIT_ROWS = 600
 
 
 @dataclass(frozen=True)
@@ -54,23 +59,53 @@ def run_fold(task: FoldTask) -> FoldResult:
     started = time.perf_counter()
     predicted = np.asarray(fitted.predict(frame.X.iloc[fold.test]), dtype=np.float64)
     predict_seconds = time.perf_counter() - started
-    calibration = calibrate_by_groups(task.estimator, train, task.protocol, task.runs) if task.calibrate else None
+    calibration = calibrate_by_groups(fitted, train, task.protocol, task.runs) if task.calibrate else None
     if calibration is None:
         low = high = np.full(len(predicted), np.nan)
     else:
-        low, high = calibration.interval(predicted)
+        low, high = calibration.interval(predicted, deviation_of(fitted, frame.X.iloc[fold.test], calibration))
     return FoldResult(predicted, low, high, calibration, fit_seconds, predict_seconds)
 
 
-def calibrate_by_groups(estimator: Any, train: TrainingFrame, protocol: str, runs: int = 10) -> Calibration | None:
-    """Leave groups of the training rows out in turn and calibrate an interval on what was predicted for them."""
-    inner, groups, unit = protocols.inner_folds(train, protocol, runs)
-    predicted, measured = [], []
+def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: int = 10) -> Calibration | None:
+    """Calibrate an interval on what is said of groups of training rows that are left out in turn.
+
+    Parameters
+    ----------
+    fitted
+        The predictor, fitted on the training rows. It is fitted again without each group, except that one with a method
+        ``left_out`` leaves groups out in closed form where there are more than `REFIT_ROWS` rows.
+    train : TrainingFrame
+        The training rows.
+    protocol, runs
+        How groups are made.
+
+    Returns
+    -------
+    Calibration or None
+        None where there is too little to calibrate on.
+    """
+    if hasattr(fitted, "left_out") and len(train) > REFIT_ROWS:
+        held, groups, unit = innerfolds.inner_groups(train, protocol, runs)
+        rows, predicted, deviation = fitted.left_out(held)
+        return intervals.calibrate(predicted, train.y[rows], groups, unit, deviation=deviation)
+    inner, groups, unit = innerfolds.inner_folds(train, protocol, runs)
+    parts, measured, deviations = [], [], []
     for fold in inner:
-        part = train.take(fold.train)
-        fitted = clone(estimator).fit(part.X, part.y)
-        predicted.append(np.asarray(fitted.predict(train.X.iloc[fold.test]), dtype=np.float64))
+        part, left = train.take(fold.train), train.X.iloc[fold.test]
+        again = clone(fitted).fit(part.X, part.y)
+        parts.append(np.asarray(again.predict(left), dtype=np.float64))
         measured.append(train.y[fold.test])
-    if not predicted:
+        if hasattr(again, "predict_std"):
+            deviations.append(np.asarray(again.predict_std(left), dtype=np.float64))
+    if not parts:
         return None
-    return intervals.calibrate(np.concatenate(predicted), np.concatenate(measured), groups, unit)
+    deviation = np.concatenate(deviations) if deviations else None
+    return intervals.calibrate(np.concatenate(parts), np.concatenate(measured), groups, unit, deviation=deviation)
+
+
+def deviation_of(fitted: Any, X: pd.DataFrame, calibration: Calibration) -> Floats | None:
+    """Return the predictor's standard deviations where its intervals are scaled by them."""
+    if not calibration.by_deviation:
+        return None
+    return np.asarray(fitted.predict_std(X), dtype=np.float64)

@@ -22,15 +22,16 @@ LEAST_RESIDUALS = 20
 class Calibration:
     """What turns a prediction into an interval.
 
-    The half widths are quantiles of left-out residuals in ln S, divided by a scale that grows with the predicted
-    slowdown, because a strongly slowed job is also harder to predict.
+    The half widths are quantiles of left-out residuals in ln S, divided by a scale: the predictor's own standard
+    deviation where it has one, else one that grows with the predicted slowdown, because a strongly slowed job is also
+    harder to predict.
 
     Attributes
     ----------
     below, above : float
         Quantiles of the scaled residuals (measured minus predicted ln S).
     floor, slope : float
-        The scale is ``floor + slope * max(predicted ln S, 0)``.
+        The scale is ``floor + slope * max(predicted ln S, 0)`` without a standard deviation.
     residuals : int
         Left-out residuals behind the quantiles.
     groups : int
@@ -39,6 +40,8 @@ class Calibration:
         What a group is.
     level : float
         Nominal level.
+    by_deviation : bool
+        Whether the scale is the predictor's own standard deviation.
     """
 
     below: float
@@ -49,19 +52,32 @@ class Calibration:
     groups: int
     unit: str
     level: float = LEVEL
+    by_deviation: bool = False
 
     @property
     def guaranteed(self) -> bool:
         """Whether there are groups enough for the nominal level."""
         return self.groups >= GROUPS_FOR_GUARANTEE
 
-    def interval(self, predicted: Floats) -> tuple[Floats, Floats]:
-        """Return the lower and upper end in ln S for predictions in ln S."""
-        scale = self.floor + self.slope * np.maximum(predicted, 0.0)
+    def interval(self, predicted: Floats, deviation: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return the lower and upper end in ln S for predictions in ln S, and their deviations where they count."""
+        if self.by_deviation:
+            if deviation is None:
+                raise ValueError("this calibration needs the predictions' standard deviations")
+            scale = deviation
+        else:
+            scale = self.floor + self.slope * np.maximum(predicted, 0.0)
         return predicted + self.below * scale, predicted + self.above * scale
 
 
-def calibrate(predicted: Floats, measured: Floats, groups: int, unit: str, level: float = LEVEL) -> Calibration | None:
+def calibrate(
+    predicted: Floats,
+    measured: Floats,
+    groups: int,
+    unit: str,
+    level: float = LEVEL,
+    deviation: Floats | None = None,
+) -> Calibration | None:
     """Calibrate on left-out predictions.
 
     Parameters
@@ -74,6 +90,8 @@ def calibrate(predicted: Floats, measured: Floats, groups: int, unit: str, level
         What a group is.
     level : float
         Nominal level.
+    deviation : ndarray, optional
+        The predictor's own standard deviation of every prediction, in ln S.
 
     Returns
     -------
@@ -83,6 +101,13 @@ def calibrate(predicted: Floats, measured: Floats, groups: int, unit: str, level
     if len(predicted) < LEAST_RESIDUALS:
         return None
     residual = measured - predicted
+    tail = (1.0 - level) / 2.0
+    if deviation is not None:
+        scaled = residual / np.maximum(deviation, 1e-9)
+        below, above = -_upper_quantile(-scaled, 1.0 - tail), _upper_quantile(scaled, 1.0 - tail)
+        return Calibration(
+            min(below, 0.0), max(above, 0.0), 0.0, 0.0, len(residual), groups, unit, level, by_deviation=True
+        )
     strength = np.maximum(predicted, 0.0)
     design = np.column_stack([np.ones(len(residual)), strength])
     floor, slope = np.linalg.lstsq(design, np.abs(residual), rcond=None)[0]
@@ -92,7 +117,6 @@ def calibrate(predicted: Floats, measured: Floats, groups: int, unit: str, level
         floor = max(float(floor), 0.2 * typical) if slope > 0 else typical
     floor = max(float(floor), 1e-6)
     scaled = residual / (floor + slope * strength)
-    tail = (1.0 - level) / 2.0
     below = -_upper_quantile(-scaled, 1.0 - tail)
     above = _upper_quantile(scaled, 1.0 - tail)
     return Calibration(min(below, 0.0), max(above, 0.0), floor, float(slope), len(residual), groups, unit, level)

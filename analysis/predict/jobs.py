@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.interference.memory import memory_fit
 from analysis.predict import verdict
+from analysis.predict.folding import deviation_of
 from analysis.predict.gather import Gathered, gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import shown_number
@@ -127,7 +128,7 @@ def predict_jobs(
     lows: list[float | None] = [None] * len(jobs)
     highs: list[float | None] = [None] * len(jobs)
     if calibration is not None:
-        low, high = calibration.interval(predicted)
+        low, high = calibration.interval(predicted, deviation_of(estimator, found.X, calibration))
         lows, highs = [float(value) for value in np.exp(low)], [float(value) for value in np.exp(high)]
     measured = _measured(database, found, jobs)
     tiers = [verdict.evidence_of(found.profiles[job]) for job in jobs]

@@ -29,6 +29,7 @@ ALLOWED: frozenset[str] = frozenset(
         "analysis.predict.pairgp.PairGP",
         "analysis.predict.pairgp.Jobs",
         "analysis.predict.pairprofiles.ProfileReader",
+        "analysis.predict.profilescale.ProfileScale",
         "sklearn.tree._tree.Tree",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     }

@@ -89,18 +89,17 @@ def train(
     if missing:
         raise NotEnoughDataError(f"{spec.title} can't learn from data set {dataset}, it {missing}", "Choose another.")
     protocols = CALIBRATED if frame.runs >= LEAST_RUNS else ()
-    tasks = [("fit", spec.name), *(("calibrate", protocol) for protocol in protocols)]
-
-    def work(task: tuple[str, str]) -> Any:
-        estimator = spec.make()
-        return estimator.fit(frame.X, frame.y) if task[0] == "fit" else calibrate_by_groups(estimator, frame, task[1])
-
-    def describe(task: tuple[str, str]) -> str:
-        return f"fitting {spec.title}" if task[0] == "fit" else f"calibrating intervals by {task[1]}"
-
-    results = dict(execution.run(work, tasks, progress, describe=describe))
-    estimator = results[0]
-    calibration = {protocol: results[number] for number, protocol in enumerate(protocols, start=1)}
+    (_, estimator), = execution.run(
+        lambda _: spec.make().fit(frame.X, frame.y), ["fit"], _part(progress, 0.0, 0.4),
+        describe=lambda _: f"fitting {spec.title}",
+    )  # fmt: skip
+    calibration = {
+        protocols[number]: found
+        for number, found in execution.run(
+            lambda protocol: calibrate_by_groups(estimator, frame, protocol), protocols, _part(progress, 0.4, 1.0),
+            describe=lambda protocol: f"calibrating intervals by {protocol}",
+        )
+    }  # fmt: skip
     payload = modelfile.to_bytes(estimator)
     manifest = _manifest(database, frame, spec.name, spec.title, spec.source, estimator, calibration, payload)
     store.save(database, manifest.model_id, manifest.predictor, dataset, manifest.model_dump(mode="json"), payload)
@@ -202,6 +201,13 @@ def predict(
     """Predict every job's slowdown in a set, with interval, evidence and verdict; see `jobs.predict_jobs`."""
     manifest, estimator = load(database, model_id)
     return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset)
+
+
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Let a step report its own fraction as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda fraction, message: progress(start + (end - start) * fraction, message)
 
 
 def _manifest(

@@ -23,11 +23,12 @@ RESOURCES: Mapping[str, tuple[str, ...]] = {
                         "l1_hit_rate", "l2_hit_rate"),
     "kernel lengths": ("kernel_length", "short_kernel_length", "long_kernel_length", "long_short_ratio",
                        "kernels_per_step"),
-    "step length": ("step_length", "speedup_slow", "speedup_fast"),
+    "step length": ("step_length", "relative_step", "batch_elasticity", "speedup_slow", "speedup_fast"),
     "launch size": ("threads", "kernel_threads", "registers", "shared_memory"),
     "host traffic": ("pcie_read", "pcie_write"),
     "memory footprint": ("peak_memory",),
-    "configuration": ("batch_size", "half_precision", "training", "k", "mechanism", "thread_percentage"),
+    "configuration": ("batch_size", "relative_batch", "half_precision", "training", "k", "mechanism",
+                      "thread_percentage"),
 }  # fmt: skip
 
 #: Short names for labels; a quantity that is missing here says its name.
@@ -35,7 +36,9 @@ _LABELS: Mapping[str, str] = {
     "sm_util": "GPU-busy share", "mem_util": "memory-busy share", "compute_throughput": "SM throughput",
     "dram_throughput": "DRAM throughput", "memory_throughput": "memory-path throughput",
     "l2_throughput": "L2 throughput", "l1_throughput": "L1 throughput", "tensor_throughput": "tensor throughput",
-    "k": "number of jobs", "mechanism": "sharing mechanism", "training": "training or inference",
+    "relative_batch": "batch size beside its model's others", "relative_step": "step length beside its model's others",
+    "batch_elasticity": "growth of the step with the batch", "k": "number of jobs", "mechanism": "sharing mechanism",
+    "training": "training or inference",
     "half_precision": "half precision", "speedup_slow": "speed against the slowest other GPU",
     "speedup_fast": "speed against the fastest other GPU", "thread_percentage": "MPS thread percentage",
     "long_short_ratio": "long kernels for each short one", "pcie_read": "PCIe reads", "pcie_write": "PCIe writes",
@@ -48,6 +51,7 @@ _HISTORY: Mapping[str, tuple[str, str]] = {
     "others": ("how the co-runners press, as measured", "co-runners"),
     "workload and others": ("how these jobs go together, as measured", "pair"),
     "gpu and mechanism": ("GPU and mechanism, as measured", "GPU"),
+    "caution": ("how little is known of such jobs", "pair"),
 }
 
 
@@ -118,6 +122,7 @@ def shown_value(feature: Feature, row: pd.Series[Any]) -> str:
             "workload": str(row["workload"]),
             "others": ", ".join(row["others"]),
             "gpu and mechanism": f"{row['gpu']}, {row['mechanism']}",
+            "caution": "",
         }
         return shown.get(feature.main, f"{row['workload']} beside {', '.join(row['others'])}")
     column = schema()[feature.main]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
+from analysis.predict import heavytails
+from analysis.predict.matrices import cholesky, inverse_of, rowwise
 from analysis.predict.schema import Floats, Ints
 
 Mode = Literal["direct", "symmetric", "antisymmetric"]
@@ -45,7 +47,7 @@ class PairGP:
     pair that keeps or changes its sign when the jobs are exchanged. Each of O, P, ... is a kernel on jobs,
     ``v0 rbf + v1 same model + v2 same name + v3 same model x rbf`` with a length scale for each column: known jobs
     keep effects of their own, new ones fall back on their model, then on their profile. Hyper-parameters maximise the
-    marginal likelihood under log-normal priors.
+    marginal likelihood under log-normal priors. The noise has heavy tails (`heavytails`).
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ class PairGP:
         self.max_iter = max_iter
         self.seed = seed
 
-    def fit(self, i: Ints, j: Ints, y: Floats, jobs: Jobs, block: Ints) -> Self:
+    def fit(self, i: Ints, j: Ints, y: Floats, jobs: Jobs) -> Self:
         """Fit hyper-parameters and weights.
 
         Parameters
@@ -76,8 +78,6 @@ class PairGP:
             Values.
         jobs : Jobs
             The jobs.
-        block : ndarray of int, shape (rows,)
-            Rows of one block are left out together in ``left_out_``.
         """
         columns = jobs.x.shape[1]
         self.jobs_, self.i_, self.j_ = jobs, i, j
@@ -92,36 +92,63 @@ class PairGP:
             start += [float(value) for value in np.log(np.array([1.0, 0.2, 0.2, 0.3]) * scale)]
         prior = np.array([*start, np.log(0.03 * variance)])
         subset = np.random.default_rng(self.seed).permutation(len(y))[: self.max_rows]
-        found = minimize(
-            self._loss, prior.copy(), args=(i[subset], j[subset], centred[subset], jobs, prior), jac=True,
-            method="L-BFGS-B", options={"maxiter": self.max_iter},
-        )  # fmt: skip
-        self.theta_ = np.asarray(found.x, dtype=np.float64)
-        self.noise_ = float(np.exp(self.theta_[-1]))
-        kernels = self._kernels(self.theta_, jobs, jobs)[0]
-        self.cholesky_ = _cholesky(self._gram(kernels, i, j, i, j) + self.noise_ * np.eye(len(y)))
+        self.theta_, self.multiple_ = prior.copy(), np.ones(len(y))
+        for doubts in range(heavytails.DOUBTS + 1):
+            found = minimize(
+                self._loss, self.theta_,
+                args=(i[subset], j[subset], centred[subset], jobs, prior, self.multiple_[subset]), jac=True,
+                method="L-BFGS-B", options={"maxiter": heavytails.MORE_ITERATIONS if doubts else self.max_iter},
+            )  # fmt: skip
+            self.theta_ = np.asarray(found.x, dtype=np.float64)
+            self.noise_ = float(np.exp(self.theta_[-1]))
+            kernels = self._kernels(self.theta_, jobs, jobs)[0]
+            gram = self._gram(kernels, i, j, i, j)
+            self.cholesky_ = cholesky(gram + np.diag(self.noise_ * self.multiple_))
+            if doubts < heavytails.DOUBTS:
+                residual, spread = heavytails.left_out_singly(inverse_of(self.cholesky_), centred)
+                self.multiple_ = heavytails.noise_multiples(residual, spread, self.noise_, self.multiple_)
         alpha: Floats = cho_solve((self.cholesky_, True), centred)
         self._gather_weights(alpha, len(jobs.x))
-        inverse = _inverse(self.cholesky_)
-        self.left_out_ = y.copy()
-        order = np.argsort(block, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
-            self.left_out_[rows] -= np.linalg.solve(inverse[np.ix_(rows, rows)], alpha[rows])
+        self.y_ = y
         return self
+
+    def left_out(self, held: Sequence[Ints]) -> list[tuple[Floats, Floats]]:
+        """Return what the process would say of some of its rows had it not seen them, in closed form.
+
+        Parameters
+        ----------
+        held : sequence of ndarray of int
+            Rows that are left out together. Hyper-parameters stay as they are.
+
+        Returns
+        -------
+        list of (mean, variance)
+            For each group, for each of its rows; noise included.
+        """
+        inverse = inverse_of(self.cholesky_)
+        alpha = inverse @ (self.y_ - self.mean_)
+        out = []
+        for rows in held:
+            covariance = np.linalg.inv(inverse[np.ix_(rows, rows)])
+            mean = self.y_[rows] - covariance @ alpha[rows]
+            # A new measurement has the common noise, whatever is thought of the one that is left out.
+            surprise = np.diag(covariance) + self.noise_ * (1.0 - self.multiple_[rows])
+            out.append((np.asarray(mean), np.maximum(surprise, self.noise_)))
+        return out
 
     def predict(self, a: Jobs, b: Jobs) -> Floats:
         """Return the posterior mean of job ``a[r]`` beside job ``b[r]`` for every r."""
-        of_a, of_b = self._kernels(self.theta_, a, self.jobs_)[0], self._kernels(self.theta_, b, self.jobs_)[0]
+        of_a, of_b = self._to_training(a), self._to_training(b)
         if self.mode == "direct":
-            out = of_a["O"].value @ self.sum_i_ + of_b["P"].value @ self.sum_j_
+            out = of_a["O"] @ self.sum_i_ + of_b["P"] @ self.sum_j_
             out = out + (self.mean_ + self.const_ * self.total_)
-            return out + _rowwise(of_a["IO"].value @ self.cross_, of_b["IP"].value)
+            return out + rowwise(of_a["IO"] @ self.cross_, of_b["IP"])
         sign = self._sign
         own = self.sum_i_ + sign * self.sum_j_
-        out = of_a["A"].value @ own + sign * (of_b["A"].value @ own)
+        out = of_a["A"] @ own + sign * (of_b["A"] @ own)
         out = out + (self.mean_ + (self.const_ * self.total_ if sign > 0 else 0.0))
-        out = out + _rowwise(of_a["I"].value @ self.cross_, of_b["I"].value)
-        return out + sign * _rowwise(of_b["I"].value @ self.cross_, of_a["I"].value)
+        out = out + rowwise(of_a["I"] @ self.cross_, of_b["I"])
+        return out + sign * rowwise(of_b["I"] @ self.cross_, of_a["I"])
 
     def variance(self, a: Jobs, b: Jobs, rows: int = 5_000) -> Floats:
         """Return the posterior variance of a measured value (noise included) for every r."""
@@ -129,9 +156,7 @@ class PairGP:
         for start in range(0, len(a.x), rows):
             part = slice(start, start + rows)
             left, right = (Jobs(jobs.x[part], jobs.model[part], jobs.name[part]) for jobs in (a, b))
-            of_a = self._kernels(self.theta_, left, self.jobs_)[0]
-            of_b = self._kernels(self.theta_, right, self.jobs_)[0]
-            across = self._across(of_a, of_b)
+            across = self._across(self._to_training(left), self._to_training(right))
             reduced = solve_triangular(self.cholesky_, across.T, lower=True)
             out[part] = np.maximum(self._prior_variance(left, right) - (reduced**2).sum(axis=0), 1e-9)
         return out + self.noise_
@@ -177,18 +202,30 @@ class PairGP:
         out += b[np.ix_(i, i2)] * b[np.ix_(j, j2)] + sign * b[np.ix_(i, j2)] * b[np.ix_(j, i2)]
         return out + (self.const_ if sign > 0 else 0.0)
 
-    def _across(self, of_a: Mapping[str, _Kernel], of_b: Mapping[str, _Kernel]) -> Floats:
+    def _to_training(self, jobs: Jobs) -> dict[str, Floats]:
+        """Return every kernel between jobs and the training jobs, without a table of distances by column."""
+        columns = jobs.x.shape[1]
+        same_model = (jobs.model[:, None] == self.jobs_.model[None]).astype(np.float64)
+        same_name = (jobs.name[:, None] == self.jobs_.name[None]).astype(np.float64)
+        out = {}
+        for number, group in enumerate(self._groups):
+            part = np.exp(self.theta_[number * (columns + 4) : (number + 1) * (columns + 4)])
+            weight, stretch = part[columns:], np.sqrt(part[:columns])
+            left, right = jobs.x * stretch, self.jobs_.x * stretch
+            squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None] - 2.0 * left @ right.T
+            rbf = np.exp(-0.5 * np.maximum(squares, 0.0))
+            out[group] = (weight[0] + weight[3] * same_model) * rbf + weight[1] * same_model + weight[2] * same_name
+        return out
+
+    def _across(self, of_a: Mapping[str, Floats], of_b: Mapping[str, Floats]) -> Floats:
         """Return the covariance of new rows with the training rows."""
         i, j = self.i_, self.j_
-        out: Floats
         if self.mode == "direct":
-            out = of_a["O"].value[:, i] + of_b["P"].value[:, j] + self.const_
-            return out + of_a["IO"].value[:, i] * of_b["IP"].value[:, j]
+            out = of_a["O"][:, i] + of_b["P"][:, j] + self.const_
+            return out + of_a["IO"][:, i] * of_b["IP"][:, j]
         sign = self._sign
-        out = of_a["A"].value[:, i] + of_b["A"].value[:, j]
-        out = out + sign * (of_a["A"].value[:, j] + of_b["A"].value[:, i])
-        out = out + of_a["I"].value[:, i] * of_b["I"].value[:, j]
-        out = out + sign * of_a["I"].value[:, j] * of_b["I"].value[:, i]
+        out = of_a["A"][:, i] + of_b["A"][:, j] + sign * (of_a["A"][:, j] + of_b["A"][:, i])
+        out = out + of_a["I"][:, i] * of_b["I"][:, j] + sign * of_a["I"][:, j] * of_b["I"][:, i]
         return out + (self.const_ if sign > 0 else 0.0)
 
     def _prior_variance(self, a: Jobs, b: Jobs) -> Floats:
@@ -211,17 +248,19 @@ class PairGP:
         out: Floats = 2 * at_home["A"] + 2 * sign * apart["A"] + at_home["I"] ** 2 + sign * apart["I"] ** 2
         return out + (self.const_ if sign > 0 else 0.0)
 
-    def _loss(self, theta: Floats, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats) -> tuple[float, Floats]:
+    def _loss(
+        self, theta: Floats, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats, multiple: Floats
+    ) -> tuple[float, Floats]:
         """Return the negative log posterior of the hyper-parameters and its gradient."""
-        columns, rows = jobs.x.shape[1], len(y)
+        columns = jobs.x.shape[1]
         kernels, distance, same_model, same_name = self._kernels(theta, jobs, jobs)
-        noise = float(np.exp(theta[-1]))
+        noise = float(np.exp(theta[-1])) * multiple
         try:
-            cholesky = np.asarray(np.linalg.cholesky(self._gram(kernels, i, j, i, j) + noise * np.eye(rows)))
+            factor = np.asarray(np.linalg.cholesky(self._gram(kernels, i, j, i, j) + np.diag(noise)))
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(theta)
-        alpha = cho_solve((cholesky, True), y)
-        inner = 0.5 * (_inverse(cholesky) - np.outer(alpha, alpha))
+        alpha = cho_solve((factor, True), y)
+        inner = 0.5 * (inverse_of(factor) - np.outer(alpha, alpha))
         slopes = self._slopes(kernels, inner, i, j, len(jobs.x))
         gradient = np.zeros_like(theta)
         for number, group in enumerate(self._groups):
@@ -234,9 +273,9 @@ class PairGP:
                     (slope * same_model * kernel.rbf).sum(),
                 ]
             )  # fmt: skip
-        gradient[-1] = noise * np.trace(inner)
+        gradient[-1] = noise @ np.diag(inner)
         away = (theta - prior) / PRIOR_SPREAD
-        loss = 0.5 * y @ alpha + np.log(np.diag(cholesky)).sum() + 0.5 * away @ away
+        loss = 0.5 * y @ alpha + np.log(np.diag(factor)).sum() + 0.5 * away @ away
         return float(loss), gradient + away / PRIOR_SPREAD
 
     def _slopes(self, k: Mapping[str, _Kernel], inner: Floats, i: Ints, j: Ints, jobs: int) -> dict[str, Floats]:
@@ -256,27 +295,6 @@ class PairGP:
         cross = of_i.T @ (inner * b[np.ix_(j, i)]) @ of_j
         straight = of_i.T @ (inner * b[np.ix_(j, j)]) @ of_i + of_j.T @ (inner * b[np.ix_(i, i)]) @ of_j
         return {"A": both.T @ inner @ both, "I": straight + sign * (cross + cross.T)}
-
-
-def _cholesky(matrix: Floats) -> Floats:
-    """Return the lower factor, with as much jitter as it takes."""
-    jitter = 0.0
-    while True:
-        try:
-            factor: Floats = np.asarray(np.linalg.cholesky(matrix + jitter * np.eye(len(matrix))), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            jitter = max(10 * jitter, 1e-10 * float(np.trace(matrix)) / len(matrix))
-        else:
-            return factor
-
-
-def _inverse(cholesky: Floats) -> Floats:
-    lower = np.tril(lapack.dpotri(np.asfortranarray(cholesky), lower=1)[0])
-    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
-
-
-def _rowwise(left: Floats, right: Floats) -> Floats:
-    return np.asarray(np.einsum("ra,ra->r", left, right), dtype=np.float64)
 
 
 def take(jobs: Jobs, rows: Any) -> Jobs:

@@ -113,22 +113,22 @@ def folds(
         If the protocol is unknown or lacks a GPU.
     """
     if protocol == "unseen-pair":
-        made = _grouped(frame.rows["pair"], seeds, n_folds)
+        made = grouped(frame.rows["pair"], seeds, n_folds)
     elif protocol == "random-rows":
-        made = _grouped(pd.Series(np.arange(len(frame))), seeds, n_folds)
+        made = grouped(pd.Series(np.arange(len(frame))), seeds, n_folds)
     elif protocol == "leave-one-workload-out":
         members = [
             frozenset((own, *others)) for own, others in zip(frame.rows["workload"], frame.rows["others"], strict=True)
         ]
-        made = _left_out(members)
+        made = left_out(members)
     elif protocol == "leave-one-family-out":
-        made = _left_out(frame.rows["families"])
+        made = left_out(frame.rows["families"])
     elif protocol == "unseen-gpu":
-        made = _unseen_gpu(frame, gpu, train_gpus)
+        made = unseen_gpu(frame, gpu, train_gpus)
     elif protocol == "pairs-to-k":
         made = _pairs_to_k(frame)
     elif protocol == "few-shot":
-        made = _few_shot(frame, runs, seeds)
+        made = few_shot(frame, runs, seeds)
     else:
         raise UsageError(f"there is no protocol {protocol!r}", f"Choose one of {', '.join(PROTOCOLS)}.")
     usable = [fold for fold in made if len(fold.train) and len(fold.test)]
@@ -140,7 +140,8 @@ def folds(
     return usable
 
 
-def _grouped(groups: pd.Series, seeds: Sequence[int], n_folds: int) -> Iterator[Fold]:
+def grouped(groups: pd.Series, seeds: Sequence[int], n_folds: int) -> Iterator[Fold]:
+    """Divide rows into folds so that the rows of one group stay together, once for each seed."""
     codes, unique = pd.factorize(groups, sort=True)
     count = min(n_folds, len(unique))
     if count < 2:
@@ -154,14 +155,16 @@ def _grouped(groups: pd.Series, seeds: Sequence[int], n_folds: int) -> Iterator[
             yield Fold(label, seed, number, np.flatnonzero(row_fold != number), np.flatnonzero(row_fold == number))
 
 
-def _left_out(members: Iterable[frozenset[str]]) -> Iterator[Fold]:
+def left_out(members: Iterable[frozenset[str]]) -> Iterator[Fold]:
+    """Hold out, one name after the other, every row whose run has the name among its members."""
     sets = list(members)
     for number, name in enumerate(sorted({name for found in sets for name in found})):
         inside = np.array([name in found for found in sets])
         yield Fold(name, 0, number, np.flatnonzero(~inside), np.flatnonzero(inside))
 
 
-def _unseen_gpu(frame: TrainingFrame, gpu: str | None, train_gpus: Sequence[str] | None) -> Iterator[Fold]:
+def unseen_gpu(frame: TrainingFrame, gpu: str | None, train_gpus: Sequence[str] | None) -> Iterator[Fold]:
+    """Hold out a GPU, or each in turn, and train on others."""
     column = frame.rows["gpu"].astype(str).to_numpy()
     available = sorted(set(column))
     tests = [gpu] if gpu is not None else available
@@ -188,9 +191,10 @@ def _pairs_to_k(frame: TrainingFrame) -> Iterator[Fold]:
     yield Fold("pairs to larger sets", 0, 0, np.flatnonzero(pairs), np.flatnonzero(whole))
 
 
-def _few_shot(frame: TrainingFrame, runs: int, seeds: Sequence[int]) -> Iterator[Fold]:
+def few_shot(frame: TrainingFrame, runs: int, seeds: Sequence[int]) -> Iterator[Fold]:
+    """Hold out a family but for a few of its runs, which are trained on."""
     run_ids = frame.rows["run_id"].to_numpy()
-    for fold in _left_out(frame.rows["families"]):
+    for fold in left_out(frame.rows["families"]):
         of_family = np.unique(run_ids[fold.test])
         if len(of_family) < FEW_SHOT_RUNS:
             continue
@@ -211,70 +215,3 @@ def _why(frame: TrainingFrame, protocol: str) -> str:
     if protocol == "leave-one-family-out":
         return "it has a single family"
     return "there are too few different runs"
-
-
-#: Most groups of folds that intervals are calibrated on; more workloads than that are left out several at a time.
-INNER_FOLDS = 6
-
-#: What a left-out group is under each protocol.
-_UNITS = {
-    "leave-one-workload-out": "workloads", "leave-one-family-out": "families", "unseen-gpu": "GPUs",
-    "few-shot": "families",
-}  # fmt: skip
-
-
-def inner_folds(frame: TrainingFrame, protocol: str, runs: int = 10) -> tuple[list[Fold], int, str]:
-    """Divide training rows the way the protocol divides all rows, to calibrate intervals on left-out groups.
-
-    Parameters
-    ----------
-    frame : TrainingFrame
-        Training rows of one fold.
-    protocol : str
-        The outer protocol.
-    runs : int
-        As in `folds`, for ``few-shot``.
-
-    Returns
-    -------
-    list of Fold, int, str
-        The folds, the number of groups behind them, and what a group is. Where the training rows can't be divided so (a
-        single GPU is left), pairs are left out instead; the measured coverage then shows what that is worth.
-    """
-    unit = _UNITS.get(protocol, "pairs")
-    if protocol == "leave-one-workload-out":
-        jobs = zip(frame.rows["workload"], frame.rows["others"], strict=True)
-        sets = [frozenset((own, *others)) for own, others in jobs]
-        names = sorted({name for found in sets for name in found})
-        made = list(_chunks_left_out(sets, names))
-    elif protocol == "leave-one-family-out":
-        names = sorted({name for found in frame.rows["families"] for name in found})
-        made = list(_left_out(frame.rows["families"]))
-    elif protocol == "few-shot":
-        made = list(_few_shot(frame, runs, SEEDS[:1]))
-        names = sorted({fold.label for fold in made})
-    elif protocol == "unseen-gpu":
-        names = sorted(set(frame.rows["gpu"].astype(str)))
-        made = list(_unseen_gpu(frame, None, None))
-    else:
-        names, made = [], []
-    made = [fold for fold in made if len(fold.train) >= 2 and len(fold.test)]
-    if len(made) >= 2:
-        return made, len(names), unit
-    if protocol == "random-rows":
-        return list(_grouped(pd.Series(np.arange(len(frame))), SEEDS[:1], FOLDS)), len(frame), "rows"
-    return list(_grouped(frame.rows["pair"], SEEDS[:1], FOLDS)), int(frame.rows["pair"].nunique()), "pairs"
-
-
-def _chunks_left_out(sets: Sequence[frozenset[str]], names: Sequence[str]) -> Iterator[Fold]:
-    """Leave workloads out one by one, or a few at a time when there are many of them.
-
-    A row is tested in the fold that leaves its own workload out; with several left out, rows between two of them are
-    harder than under the protocol, which makes intervals a little wide rather than narrow.
-    """
-    order = np.random.default_rng(SEEDS[0]).permutation(len(names))
-    count = min(INNER_FOLDS, len(names))
-    for number in range(count):
-        out = {names[position] for position in order[number::count]}
-        inside = np.array([bool(out & found) for found in sets])
-        yield Fold(", ".join(sorted(out)), 0, number, np.flatnonzero(~inside), np.flatnonzero(inside))

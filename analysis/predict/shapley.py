@@ -16,9 +16,11 @@ from analysis.predict.effects import Composition, CopyOtherGpu, Effects, LowRank
 from analysis.predict.ensemble import Average
 from analysis.predict.published import OwnAndSum, ScaledLinear
 from analysis.predict.schema import Floats
+from analysis.predict.setshapley import explain_sets
+from analysis.predict.structured import StructuredGP
 
 #: Contributions that identity columns stand for: who the job is, who runs beside it, their combination, the place.
-HISTORY = ("workload", "others", "workload and others", "gpu and mechanism")
+HISTORY = ("workload", "others", "workload and others", "gpu and mechanism", "caution")
 
 #: Rows that a sampled explainer compares with, and its passes over the columns.
 BACKGROUND_ROWS = 25
@@ -99,6 +101,8 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
             centred = matrix - model.mean_
             values = pd.DataFrame(centred * model.coef_, columns=columns)
             return Contributions(np.full(len(X), float(model.linear_.intercept_)), values, "exact: linear")
+    if isinstance(estimator, StructuredGP):
+        return _structured(estimator, X, background)
     return _sampled(estimator, X, background)
 
 
@@ -185,15 +189,29 @@ def _low_rank(estimator: LowRank, X: pd.DataFrame) -> Contributions:
     return Contributions(effects.base, values, "exact: effects and hidden factors of who runs beside whom")
 
 
-def _sampled(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
-    """Permutation SHAP; it is additive by construction, its split among columns is an estimate."""
-    import shap
+def _structured(estimator: StructuredGP, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+    found = explain_sets(estimator, X, _required(background))
+    method = (
+        f"sampled Shapley values against {found.background} training pairs, standard error at most "
+        f"{found.error:.3f} in ln S; their sum is exact"
+    )
+    return Contributions(found.base, found.values, method)
 
+
+def _required(background: pd.DataFrame | None) -> pd.DataFrame:
     if background is None or background.empty:
         raise NotEnoughDataError(
             "this predictor can only be explained against its training rows, and they are not in the database",
             "Load its data set again, or explain a tree-based predictor.",
         )
+    return background
+
+
+def _sampled(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+    """Permutation SHAP; it is additive by construction, its split among columns is an estimate."""
+    import shap
+
+    background = _required(background)
     columns = _read_columns(estimator, X)
     sample = background.sample(min(BACKGROUND_ROWS, len(background)), random_state=0)
     frame = X.reset_index(drop=True)

@@ -12,25 +12,9 @@ import pandas as pd
 from analysis.predict.base import Predictor
 from analysis.predict.pairgp import Jobs, PairGP, take
 from analysis.predict.pairprofiles import Members, ProfileReader
-from analysis.predict.quantities import BY_NAME, STALL_GROUPS
+from analysis.predict.profilescale import QUANTITIES, ProfileScale, others_column
+from analysis.predict.quantities import BY_NAME
 from analysis.predict.schema import Floats, Ints
-
-#: Quantities of a job's profile. Magnitudes enter as logarithms.
-QUANTITIES: tuple[str, ...] = (
-    "step_length", "peak_memory", "threads", "registers", "shared_memory", "kernel_length", "kernel_threads",
-    "short_kernel_length", "long_kernel_length", "long_short_ratio", "pcie_read", "pcie_write", "speedup_slow",
-    "speedup_fast", "sm_util", "mem_util", "compute_throughput", "dram_throughput", "memory_throughput",
-    "l2_throughput", "tensor_throughput", "occupancy", "issue_active", "half_precision", "training",
-    "batch_elasticity", "relative_batch", "relative_step", "warp_cycles_per_issue",
-    *(f"stall_{key}" for key in STALL_GROUPS),
-)  # fmt: skip
-
-#: Products that say more than their factors: work of a kernel, busy time of a step, of a kernel.
-PRODUCTS: tuple[tuple[str, str, str], ...] = (
-    ("work", "kernel_length", "kernel_threads"),
-    ("busy_step", "step_length", "sm_util"),
-    ("queue", "kernel_length", "sm_util"),
-)
 
 #: Fewer complete pairs than this make no view of shares.
 LEAST_PAIRS = 20
@@ -92,35 +76,95 @@ class StructuredGP(Predictor):
         """Learn from the pairs among the rows; larger sets are composed, not learnt."""
         self.reader_ = ProfileReader(QUANTITIES).remember(X)
         members = self.reader_.read(X)
-        rows = members.pairs if len(members.pairs) else np.arange(len(X))
-        self._learn_scale(members)
+        self.scale_ = ProfileScale(self.reader_.columns).fit(members.values)
         jobs = self.jobs_of(members)
-        i, j = members.own[rows], members.others[rows, 0]
-        value = np.asarray(y, dtype=np.float64)[rows]
-        if not len(members.pairs):  # only larger sets: their mean effect of one co-runner
-            value = value / (members.others[rows] >= 0).sum(axis=1)
-        low, high = np.minimum(i, j), np.maximum(i, j)
-        block = pd.factorize(pd.MultiIndex.from_arrays([low, high]))[0].astype(np.int64)
-        self.direct_ = self._gp("direct").fit(i, j, value, jobs, block)
-        first, second = _matched(i, j)
-        self.shares_, self.weight_ = len(first) >= LEAST_PAIRS, 0.0
-        if not self.shares_:
-            return self
-        throughput = np.log(np.exp(-value[first]) + np.exp(-value[second]))
-        odd = i[first] != j[first]
-        self.symmetric_ = self._gp("symmetric").fit(i[first], j[first], throughput, jobs, block[first])
-        self.antisymmetric_ = self._gp("antisymmetric").fit(
-            i[first][odd], j[first][odd], (value[first] - value[second])[odd], jobs, block[first][odd]
-        )
-        odds = np.zeros(len(first))
-        odds[odd] = self.antisymmetric_.left_out_
-        share = np.concatenate([_softplus(odds), _softplus(-odds)]) - np.tile(self.symmetric_.left_out_, 2)
-        both = np.concatenate([first, second])
-        direct, truth = self.direct_.left_out_[both], value[both]
-        grid = np.linspace(self.least_weight, 1.0 - self.least_weight, 11)
-        errors = [np.abs(np.expm1(part * share + (1 - part) * direct - truth)).mean() for part in grid]
-        self.weight_ = float(grid[int(np.argmin(errors))])
+        beside = (members.others >= 0).sum(axis=1)
+        # Without any pair, each co-runner of a larger set stands for an equal part of ln S.
+        learned = beside == 1 if (beside == 1).any() else beside >= 1
+        self.rows_, slots = np.nonzero((members.others >= 0) & learned[:, None])
+        self.parts_ = beside[self.rows_].astype(np.float64)
+        i, j = members.own[self.rows_], members.others[self.rows_, slots]
+        value = np.asarray(y, dtype=np.float64)[self.rows_] / self.parts_
+        self.direct_ = self._gp("direct").fit(i, j, value, jobs)
+        self.first_, self.second_ = _matched(i, j)
+        self.shares_, self.weight_ = len(self.first_) >= LEAST_PAIRS, 0.0
+        if self.shares_:
+            first, second = self.first_, self.second_
+            throughput = np.log(np.exp(-value[first]) + np.exp(-value[second]))
+            self.odd_ = i[first] != j[first]
+            odd_first, odd_second = first[self.odd_], second[self.odd_]
+            self.symmetric_ = self._gp("symmetric").fit(i[first], j[first], throughput, jobs)
+            self.antisymmetric_ = self._gp("antisymmetric").fit(
+                i[odd_first], j[odd_first], value[odd_first] - value[odd_second], jobs
+            )
+            self.weight_ = self._choose_weight(value, np.minimum(i, j), np.maximum(i, j))
         return self
+
+    def _choose_weight(self, value: Floats, low: Ints, high: Ints) -> float:
+        """Return the share view's weight that makes the least error on pairs that are left out one by one."""
+        block = pd.factorize(pd.MultiIndex.from_arrays([low, high]))[0]
+        held = [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
+        rows, direct, share, _ = self._left_out_views(held)
+        known = ~np.isnan(share)
+        truth = value[rows][known]
+        grid = np.linspace(self.least_weight, 1.0 - self.least_weight, 11)
+        errors = [np.abs(np.expm1(part * share[known] + (1 - part) * direct[known] - truth)).mean() for part in grid]
+        return float(grid[int(np.argmin(errors))])
+
+    def left_out(self, held: Sequence[Ints]) -> tuple[Ints, Floats, Floats]:
+        """Return what would be said of training rows had whole groups of them been left out, in closed form.
+
+        Parameters
+        ----------
+        held : sequence of ndarray of int
+            Rows of the training frame that are left out together.
+
+        Returns
+        -------
+        rows, predicted, deviation : ndarray
+            Row numbers of the training frame (those that it learned from), ln S, and its standard deviation. A row that
+            is in several groups stands several times.
+        """
+        mine = [np.flatnonzero(np.isin(self.rows_, rows)) for rows in held]
+        rows, direct, share, variance = self._left_out_views([found for found in mine if len(found)])
+        out = np.where(np.isnan(share), direct, (1.0 - self.weight_) * direct + self.weight_ * share)
+        out = np.maximum(out - np.minimum(self.shift * variance, self.most_shift), np.log(self.least_slowdown))
+        return self.rows_[rows], out * self.parts_[rows], np.sqrt(variance) * self.parts_[rows]
+
+    def _left_out_views(self, held: Sequence[Ints]) -> tuple[Ints, Floats, Floats, Floats]:
+        """Return rows, both views and the variance for held-out groups; the share view is NaN without both sides."""
+        direct = self.direct_.left_out(held)
+        rows = np.concatenate(held)
+        mean = np.concatenate([found[0] for found in direct])
+        variance = np.concatenate([found[1] for found in direct])
+        share = np.full(len(rows), np.nan)
+        if not self.shares_:
+            return rows, mean, share, variance
+        run_of = np.full(len(self.rows_), -1)
+        run_of[self.first_] = run_of[self.second_] = np.arange(len(self.first_))
+        odd_of = np.where(self.odd_, np.cumsum(self.odd_) - 1, -1)
+        runs = [np.unique(run_of[group][run_of[group] >= 0]) for group in held]
+        symmetric = self.symmetric_.left_out([group for group in runs if len(group)])
+        odd = [odd_of[group][odd_of[group] >= 0] for group in runs]
+        antisymmetric = self.antisymmetric_.left_out([group for group in odd if len(group)])
+        at, of_symmetric, of_odd = 0, iter(symmetric), iter(antisymmetric)
+        for group, run, odd_runs in zip(held, runs, odd, strict=True):
+            if len(run):
+                level, level_variance = next(of_symmetric)
+                odds, odds_variance = np.zeros(len(run)), np.zeros(len(run))
+                if len(odd_runs):
+                    odds[self.odd_[run]], odds_variance[self.odd_[run]] = next(of_odd)
+                inside = np.flatnonzero(run_of[group] >= 0)
+                which = np.searchsorted(run, run_of[group[inside]])
+                side = np.where(np.isin(group[inside], self.first_), 1.0, -1.0)
+                ratio = side * odds[which]
+                part = 1.0 / (1.0 + np.exp(-ratio))
+                share[at + inside] = _softplus(ratio) - level[which]
+                of_share = level_variance[which] + part**2 * odds_variance[which]
+                mixed = (1.0 - self.weight_) * variance[at + inside] + self.weight_ * of_share
+                variance[at + inside] = mixed
+            at += len(group)
+        return rows, mean, share, variance
 
     def predict(self, X: pd.DataFrame) -> Floats:
         """Return ln S."""
@@ -133,7 +177,10 @@ class StructuredGP(Predictor):
         return np.sqrt(self.compose(self.jobs_of(members), members.own, members.others)[1])
 
     def compose(self, jobs: Jobs, own: Ints, others: Ints, variance: bool = True) -> tuple[Floats, Floats]:
-        """Return ln S and its variance for rows of jobs, each beside its co-runners (-1: none)."""
+        """Return ln S and its variance for rows of jobs, each beside its co-runners (-1: none).
+
+        Without the variance, which costs most of the time, ln S is the median: the shift and the bound are left out.
+        """
         rows, slots = np.nonzero(others >= 0)
         a, b = own[rows], others[rows, slots]
         # Sets share their pairs: each distinct pair is asked once.
@@ -146,39 +193,29 @@ class StructuredGP(Predictor):
         def total(values: Floats) -> Floats:
             return np.asarray(np.bincount(rows, weights=values[back], minlength=count), dtype=np.float64)
 
-        losses = np.log(np.maximum(1.0 + total(np.expm1(pair.direct)), 0.2))
-        out = 0.5 * (total(pair.direct) + losses)
+        product, losses = total(pair.direct), np.log(np.maximum(1.0 + total(np.expm1(pair.direct)), 0.2))
+        out = 0.5 * (product + losses)
+        # How far the ways of composing a larger set are apart says how far each of them may be off.
+        apart = 0.25 * (product - losses) ** 2
         if self.shares_:
             share = np.log1p(total(np.exp(pair.odds))) - total(pair.throughput) / beside
+            apart = apart + self.weight_ * (1.0 - self.weight_) * (share - out) ** 2
             out = (1.0 - self.weight_) * out + self.weight_ * share
-        spread = total(pair.variance)
-        if self.shift and variance:
-            out = out - np.minimum(self.shift * spread, self.most_shift)
-        return np.maximum(out, np.log(self.least_slowdown)), spread
+        spread = total(pair.variance) + np.where(beside > 1, apart, 0.0)
+        if variance:
+            out = out - np.minimum(self.shift * total(pair.variance), self.most_shift)
+            out = np.maximum(out, np.log(self.least_slowdown))
+        return out, spread
 
     def jobs_of(self, members: Members) -> Jobs:
         """Return the jobs of some rows as the kernels see them."""
-        return Jobs(self.standardise(members.values), members.model, members.workload)
-
-    def standardise(self, values: Floats) -> Floats:
-        """Return profiles in training deviations from the training mean; what is unknown is at the mean."""
-        scaled = (self._extended(values)[:, self.kept_] - self.mean_) / self.scale_
-        return np.asarray(np.nan_to_num(scaled, nan=0.0), dtype=np.float64)
+        return Jobs(self.scale_.apply(members.values), members.model, members.workload)
 
     @property
     def columns_(self) -> list[str]:
         """Names of the frame's columns that the predictor reads."""
-        names = [
-            name
-            for name, kept in zip(self.reader_.columns, self.kept_[: len(self.reader_.columns)], strict=True)
-            if kept
-        ]
-        out = []
-        for name in names:
-            if name in BY_NAME:
-                start = "others_mean" if BY_NAME[name].scale == "setting" else "others_sum"
-                out += [f"own_{name}", f"{start}_{name}"]
-        return out
+        kept = [name for name in self.scale_.kept_names if name in BY_NAME]
+        return [column for name in kept for column in (f"own_{name}", others_column(name))]
 
     def _views(self, a: Jobs, b: Jobs, variance: bool) -> _Views:
         direct = self.direct_.predict(a, b)
@@ -192,34 +229,6 @@ class StructuredGP(Predictor):
             of_share = self.symmetric_.variance(a, b) + share**2 * self.antisymmetric_.variance(a, b)
             spread = (1.0 - self.weight_) * spread + self.weight_ * of_share
         return _Views(direct, throughput, odds, spread)
-
-    def _learn_scale(self, members: Members) -> None:
-        values = self._extended(members.values)
-        described = pd.DataFrame(values)
-        deviation = described.std(axis=0).to_numpy(dtype=np.float64)
-        self.kept_ = np.asarray(np.nan_to_num(deviation) > 1e-6, dtype=bool)
-        self.mean_ = described.mean(axis=0).to_numpy(dtype=np.float64)[self.kept_]
-        self.scale_ = deviation[self.kept_]
-
-    def _extended(self, values: Floats) -> Floats:
-        """Return profiles with logarithms of what the frame keeps as ln(1 + x), and the products."""
-        columns = self.reader_.columns
-        out = values.copy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for number, name in enumerate(columns):
-                if name in BY_NAME and BY_NAME[name].scale == "magnitude":
-                    raw = np.expm1(values[:, number])
-                    out[:, number] = np.log(np.where(raw > 0, raw, np.nan))
-            products = []
-            for _, left, right in PRODUCTS:
-                parts = []
-                for name in (left, right):
-                    part = out[:, columns.index(name)]
-                    parts.append(
-                        part if BY_NAME[name].scale == "magnitude" else np.log(np.where(part > 0, part, np.nan))
-                    )
-                products.append(parts[0] + parts[1])
-        return np.column_stack([out, *products])
 
     def _gp(self, mode: str) -> PairGP:
         return PairGP(mode, self.max_rows, self.max_iter, self.seed)  # type: ignore[arg-type]
@@ -242,6 +251,3 @@ def _matched(i: Ints, j: Ints) -> tuple[Ints, Ints]:
         else:
             waiting.setdefault(pair, []).append(row)
     return np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
-
-
-__all__: Sequence[str] = ("PRODUCTS", "QUANTITIES", "StructuredGP")

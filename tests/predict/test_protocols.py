@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import NotEnoughDataError, UsageError
-from analysis.predict import features, protocols
+from analysis.predict import features, innerfolds, protocols
 from analysis.predict.frame import TrainingFrame
 from analysis.store.database import Database
 from tests.predict.conftest import make
@@ -142,7 +142,7 @@ def test_calibration_divides_training_rows_only(frame: TrainingFrame, protocol: 
     chosen = protocols.prepare(frame, protocol)
     outer = protocols.folds(chosen, protocol)[0]
     train = chosen.take(outer.train)
-    inner, groups, unit = protocols.inner_folds(train, protocol)
+    inner, groups, unit = innerfolds.inner_folds(train, protocol)
     assert len(inner) >= 2
     assert groups >= 2
     assert unit in ("pairs", "workloads", "families", "rows")
@@ -154,7 +154,7 @@ def test_calibration_divides_training_rows_only(frame: TrainingFrame, protocol: 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=4, max_size=60), st.integers(0, 5), st.integers(2, 6))
 def test_any_grouping_is_a_partition(groups: list[int], seed: int, count: int) -> None:
-    folds = list(protocols._grouped(pd.Series(groups), [seed], count))
+    folds = list(protocols.grouped(pd.Series(groups), [seed], count))
     if len(set(groups)) < 2:
         assert folds == []
         return
