@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import UsageError
 from analysis.stalls.shares import KEYS
+from analysis.stalls.values import fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as launch_queries
-from analysis.store.queries import profiles
+from analysis.store.queries import launches as queries
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ COUNTERS: tuple[Counter, ...] = (
                                                "dram__cycles_elapsed.avg.per_second")),
 )  # fmt: skip
 
+Array = npt.NDArray[np.float64]
+
 NAMES = [counter.name for counter in COUNTERS]
 
 
@@ -102,7 +105,8 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     -------
     pd.DataFrame
         One row a thing: its keys and one column a counter of `COUNTERS`, in percent of peak (clocks in hertz), NaN
-        where no launch has it. Launches are weighted by duration where all have one, else they count alike.
+        where no launch has it. Launches are weighted by duration where all of a profile have one,
+        else they count alike.
 
     Raises
     ------
@@ -113,33 +117,39 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
         raise UsageError(f"counters can't be given by {by!r}", f"Choose one of {', '.join(KEYS)}.")
     choice = chosen or Filter()
     keys = KEYS[by]
-    launches = profiles.kernels(database, choice)
+    launches = queries.launches(database, choice)
     names, columns, scales, percent = _names()
-    found = launch_queries.values(database, choice, names)
-    found = found[~percent[found["code"]] | found["percent"].to_numpy(bool)]
-    found = found.drop_duplicates(["kernel_id", "code"])
-    found["counter"] = columns[found["code"]]
-    found["value"] = found["value"] * scales[found["code"]]
-    # Codes follow the order of preference within a counter.
-    best = found.sort_values(["kernel_id", "code"], kind="stable").drop_duplicates(["kernel_id", "counter"])
-    if best.empty:
+    found = fetch(database, choice, launches, names)
+    usable = ~percent[found.code] | found.percent
+    at, code, value = found.position[usable], found.code[usable], found.value[usable]
+    if not at.size:
         return pd.DataFrame({name: pd.Series(dtype=float if name in NAMES else object) for name in [*keys, *NAMES]})
-    wide = best.pivot(index="kernel_id", columns="counter", values="value").reindex(columns=NAMES)
-    table = launches.set_index("kernel_id", drop=False).loc[wide.index]
-    times = table["invocations"].astype(float)
-    duration = table["duration_ns"].astype(float)
-    weight = (times * duration if duration.notna().all() else times).to_numpy()
-    things = [table[key].fillna("").to_numpy() for key in keys]
-    sums = wide.mul(weight, axis=0).groupby(things).sum(min_count=1)
-    weights = wide.notna().mul(weight, axis=0).groupby(things).sum()
-    result: pd.DataFrame = sums / weights.where(weights > 0)
-    return result.rename_axis(index=keys).reset_index()
+    table: Array = np.full((len(launches), len(NAMES)), np.nan)
+    # In descending order of preference within a counter, the first name is written last.
+    order = np.argsort(-code, kind="stable")
+    table[at[order], columns[code[order]]] = (value * scales[code])[order]
+    seen = np.unique(at)
+    rows = launches.iloc[seen].reset_index(drop=True)
+    times = rows["invocations"].to_numpy(float)
+    durations = rows["duration_ns"].astype(float)
+    untimed = durations.isna().groupby(rows["profile_id"]).transform("any").to_numpy(bool)
+    weight = np.where(untimed, times, times * durations.to_numpy())
+    identity = {"workload": ["profile_id"], "kernel": ["profile_id", "kind"], "launch": ["kernel_id"]}[by]
+    thing = rows.groupby(identity, sort=False).ngroup()
+    known = ~np.isnan(table[seen])
+    sums = pd.DataFrame(np.where(known, table[seen], 0.0) * weight[:, None], columns=NAMES).groupby(thing).sum()
+    weights = pd.DataFrame(known * weight[:, None], columns=NAMES).groupby(thing).sum()
+    things = rows[["profile_id", "kind", "kernel_id"]].groupby(thing).first()
+    things = things.join(queries.named_profiles(database, things["profile_id"].unique()), on="profile_id")
+    if by != "workload":
+        things = things.join(queries.kinds(database, things["kind"].unique()), on="kind")
+    return things[keys].join(sums / weights.where(weights > 0)).reset_index(drop=True)
 
 
 def _names() -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Return the metrics in order of preference with their counter, their factor, and whether they must be percent."""
+    """Return the metrics in order of preference: their counter's column, factor, and whether only percent counts."""
     rows = [
-        (metric, counter.name, scale, percent)
+        (metric, NAMES.index(counter.name), scale, percent)
         for counter in COUNTERS
         for metrics, scale, percent in (
             (counter.percents, 1.0, True),
@@ -149,4 +159,4 @@ def _names() -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
         for metric in metrics
     ]
     metrics, names, scales, percents = zip(*rows, strict=True)
-    return list(metrics), np.array(names, dtype=object), np.array(scales), np.array(percents)
+    return list(metrics), np.array(names), np.array(scales), np.array(percents)

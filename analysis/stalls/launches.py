@@ -2,79 +2,109 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from analysis.reference import stall_reasons
 from analysis.reference.stall_families import BY_NAME, FAMILIES
+from analysis.stalls.values import Floats, Ints, Values, fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as launch_queries
-from analysis.store.queries import profiles
+from analysis.store.queries import launches as queries
+
+#: Stall metrics of each open database, and the write that they were looked up after.
+_KNOWN: WeakKeyDictionary[Database, tuple[int, pd.DataFrame]] = WeakKeyDictionary()
 
 _ORDER = {family.name: position for position, family in enumerate(FAMILIES)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaunchStalls:
-    """Stall reasons of a choice of launches.
+    """Stall reasons of a choice of launches, as arrays.
 
     Attributes
     ----------
     launches : pd.DataFrame
-        One row a launch: the columns of `analysis.store.queries.profiles.kernels`; the index is the launch's position.
+        One row a launch, see `analysis.store.queries.launches.launches`; the index is the launch's position.
     entries : pd.DataFrame
-        position, stall_family, reason, value (in the family's unit): exactly one row each, whatever suffixes the tool
-        printed.
+        What an entry's number stands for: stall_family, reason.
+    position, entry, value : ndarray
+        One item a launch, family and reason, whatever suffixes the tool printed; values in the family's unit.
     totals : pd.DataFrame
         position, stall_family, reported (sum of the reasons), total (what they should add up to, in the same unit),
-        known (whether the tool stated the total; else it is the sum).
+        known (whether the tool stated the total; else it is the sum). Launches whose reasons are all zero or n/a are
+        left out: they say nothing about where their warps wait.
+    values : Values
+        All metrics that were fetched.
     """
 
     launches: pd.DataFrame
     entries: pd.DataFrame
+    position: Ints
+    entry: Ints
+    value: Floats
     totals: pd.DataFrame
+    values: Values
 
-    def of_family(self, family: str) -> LaunchStalls:
-        """Keep one family."""
-        return LaunchStalls(
-            self.launches,
-            self.entries[self.entries["stall_family"] == family],
-            self.totals[self.totals["stall_family"] == family],
+    def keep(self, families: pd.Series[str]) -> LaunchStalls:
+        """Keep one family of each profile.
+
+        Parameters
+        ----------
+        families : pd.Series
+            Family by profile_id; profiles that it lacks keep nothing.
+        """
+        if self.entries["stall_family"].nunique() == 1 and (families == self.entries["stall_family"].iloc[0]).all():
+            return self
+        number = {name: place for place, name in enumerate(BY_NAME)}
+        wanted = self.launches["profile_id"].map(families.map(number)).fillna(-1).to_numpy(np.int64)
+        of_entry = self.entries["stall_family"].map(number).to_numpy(np.int64)
+        kept = wanted[self.position] == of_entry[self.entry]
+        of_total = self.totals["stall_family"].map(number).to_numpy(np.int64)
+        totals = self.totals[wanted[self.totals["position"]] == of_total].reset_index(drop=True)
+        return replace(
+            self, position=self.position[kept], entry=self.entry[kept], value=self.value[kept], totals=totals
         )
 
 
-def read(database: Database, chosen: Filter) -> LaunchStalls:
+def read(database: Database, chosen: Filter, also: Sequence[str] = ()) -> LaunchStalls:
     """Read the stall reasons of the chosen launches.
 
     Of several suffixes of one metric the one that carries the family's unit counts, so ``.pct`` and ``.ratio`` of one
     reason are never added; a value printed as n/a is no value.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    chosen : Filter
+        Launches to read.
+    also : sequence of str
+        Other metrics to fetch in the same pass, found in `LaunchStalls.values`.
     """
-    launches = profiles.kernels(database, chosen).reset_index(drop=True)
-    names = _stall_names(launch_queries.stall_metric_names(database))
-    if launches.empty or names.empty:
-        return LaunchStalls(launches, _no_entries(), _no_totals())
-    found = launch_queries.values(database, chosen, list(names["metric"]))
-    position = pd.Index(launches["kernel_id"])
-    found["position"] = position.get_indexer(pd.Index(found["kernel_id"]))
-    found["order"] = names["rank"].to_numpy()[found["code"]]
-    found["value"] = found["value"] * names["scale"].to_numpy()[found["code"]]
-    found["entry"] = names["entry"].to_numpy()[found["code"]]
-    found = found.sort_values(["position", "entry", "order"], kind="stable").drop_duplicates(["position", "entry"])
-    kinds = names.drop_duplicates("entry").set_index("entry")[["stall_family", "reason"]]
-    entries = pd.DataFrame(
-        {
-            "position": found["position"].to_numpy(),
-            "stall_family": kinds["stall_family"].astype("category").loc[found["entry"]].to_numpy(),
-            "reason": kinds["reason"].astype("category").loc[found["entry"]].to_numpy(),
-            "value": found["value"].to_numpy(),
-        }
-    )
-    sums = entries.groupby(["position", "stall_family"], observed=True)["value"].sum()
-    reported = sums.rename("reported").reset_index()
-    return LaunchStalls(launches, entries, _totals(database, chosen, position, reported))
+    launches = queries.launches(database, chosen)
+    names = _names_of(database)
+    entries = names.drop_duplicates("entry").sort_values("entry")[["stall_family", "reason"]].reset_index(drop=True)
+    stated = [name for family in entries["stall_family"].unique() for name in BY_NAME[family].totals]
+    wanted = list(dict.fromkeys([*names["metric"], *stated, *also]))
+    values = fetch(database, chosen, launches, wanted if len(names) and len(launches) else [])
+    position, entry, value = _best(values.of(list(names["metric"])), names)
+    totals = _totals(values, entries, position, entry, value)
+    return LaunchStalls(launches, entries, position, entry, value, totals, values)
+
+
+def _names_of(database: Database) -> pd.DataFrame:
+    """Return `_stall_names` of the database, looked up again only after a write."""
+    version, known = _KNOWN.get(database, (-1, None))
+    if known is None or version != database.version:
+        version = database.version
+        known = _stall_names(queries.stall_metric_names(database))
+        _KNOWN[database] = (version, known)
+    return known
 
 
 def _stall_names(known: pd.DataFrame) -> pd.DataFrame:
@@ -90,56 +120,70 @@ def _stall_names(known: pd.DataFrame) -> pd.DataFrame:
     return names
 
 
-def _totals(database: Database, chosen: Filter, position: pd.Index, reported: pd.DataFrame) -> pd.DataFrame:
-    """Add what the reasons of each launch should sum to, and whether the tool said so or their own sum stands in."""
-    families = [BY_NAME[name] for name in reported["stall_family"].unique()]
-    stated = [(family.name, name) for family in families for name in family.totals]
-    total = pd.Series(np.nan, index=pd.MultiIndex.from_frame(reported[["position", "stall_family"]]))
-    if stated:
-        found = launch_queries.values(database, chosen, [name for _, name in stated])
-        found["position"] = position.get_indexer(pd.Index(found["kernel_id"]))
-        found["stall_family"] = np.array([family for family, _ in stated], dtype=object)[found["code"]]
-        # Codes follow the order of preference, so the first of a launch is the best.
-        best = found[found["value"] > 0].drop_duplicates(["position", "stall_family"])
-        total = best.set_index(["position", "stall_family"])["value"].reindex(total.index)
-    percent = total.index.get_level_values("stall_family").isin(
-        [family.name for family in families if family.kind == "percent"]
+def _best(values: Values, names: pd.DataFrame) -> tuple[Ints, Ints, Floats]:
+    """Return each launch's reasons as position, entry and value in the family's unit, of the best suffix each."""
+    entry = names["entry"].to_numpy(np.int64)[values.code]
+    value = names["scale"].to_numpy(np.float64)[values.code] * values.value
+    position, count = values.position, int(entry.max(initial=0)) + 1
+    if names["entry"].is_unique or not position.size:
+        return position, entry, value
+    rank = names["rank"].to_numpy(np.int64)[values.code]
+    order = np.lexsort((rank, entry, position))
+    key = position[order] * count + entry[order]
+    first = order[np.flatnonzero(np.diff(key, prepend=-1))]
+    return position[first], entry[first], value[first]
+
+
+def _totals(values: Values, entries: pd.DataFrame, position: Ints, entry: Ints, value: Floats) -> pd.DataFrame:
+    """Sum the reasons of each launch and family, and find what they should sum to."""
+    family_of = pd.Categorical(entries["stall_family"])
+    names = [str(name) for name in family_of.categories]
+    code = family_of.codes.astype(np.int64)[entry]
+    count = len(values.launches)
+    reported = np.bincount(position * len(names) + code, weights=value, minlength=count * len(names))
+    reported = reported.astype(np.float64).reshape(count, len(names))
+    total = np.full_like(reported, np.nan)
+    for column, name in enumerate(names):
+        family = BY_NAME[name]
+        if family.kind == "percent":
+            total[:, column] = 100.0
+        elif family.totals:
+            stated = values.of(family.totals).table()
+            stated[~(stated > 0)] = np.nan
+            for preferred in reversed(range(len(family.totals))):
+                there = ~np.isnan(stated[:, preferred])
+                total[there, column] = stated[there, preferred]
+    known = ~np.isnan(total)
+    at, column_of = np.nonzero(reported > 0)
+    return pd.DataFrame(
+        {
+            "position": at,
+            "stall_family": np.array(names, dtype=object)[column_of],
+            "reported": reported[at, column_of],
+            "total": np.where(known, total, reported)[at, column_of],
+            "known": known[at, column_of],
+        }
     )
-    total[percent] = 100.0
-    known = total.notna().to_numpy()
-    reported["total"] = np.where(known, total.to_numpy(), reported["reported"].to_numpy())
-    reported["known"] = known
-    return reported
 
 
-def preferred_family(stalls: LaunchStalls, keys: list[str]) -> pd.Series[str]:
-    """Return the family to show for each group of launches: that of most launches, then in the order of `FAMILIES`.
-
-    Parameters
-    ----------
-    stalls : LaunchStalls
-        Launches with any number of families.
-    keys : list of str
-        Columns of the launches that make a group.
+def preferred_family(stalls: LaunchStalls) -> pd.Series[str]:
+    """Return the family to show for each profile: that of most launches, then in the order of `FAMILIES`.
 
     Returns
     -------
     pd.Series
-        Family by group; groups without stall reasons are absent.
+        Family by profile_id; profiles without stall reasons are absent.
     """
-    columns = stalls.launches[[*keys, "invocations"]]
-    table = stalls.totals[stalls.totals["reported"] > 0].join(columns, on="position")
-    counted = table.groupby([*keys, "stall_family"], observed=True)["invocations"].sum().reset_index()
-    counted["order"] = [_ORDER[name] for name in counted["stall_family"]]
-    best = counted.sort_values(["invocations", "order"], ascending=[False, True], kind="stable").drop_duplicates(keys)
-    chosen: pd.Series[str] = best.set_index(keys)["stall_family"].astype(str)
+    at = stalls.totals["position"].to_numpy()
+    table = pd.DataFrame(
+        {
+            "profile_id": stalls.launches["profile_id"].to_numpy()[at],
+            "stall_family": pd.Categorical(stalls.totals["stall_family"]),
+            "invocations": stalls.launches["invocations"].to_numpy()[at],
+        }
+    )
+    counted = table.groupby(["profile_id", "stall_family"], observed=True)["invocations"].sum().reset_index()
+    counted["order"] = [_ORDER[str(name)] for name in counted["stall_family"]]
+    best = counted.sort_values(["invocations", "order"], ascending=[False, True], kind="stable")
+    chosen: pd.Series[str] = best.drop_duplicates("profile_id").set_index("profile_id")["stall_family"].astype(str)
     return chosen
-
-
-def _no_entries() -> pd.DataFrame:
-    return pd.DataFrame({"position": pd.Series(dtype=int), "stall_family": "", "reason": "", "value": 0.0}).iloc[:0]
-
-
-def _no_totals() -> pd.DataFrame:
-    empty = {"position": pd.Series(dtype=int), "stall_family": "", "reported": 0.0, "total": 0.0, "known": False}
-    return pd.DataFrame(empty).iloc[:0]

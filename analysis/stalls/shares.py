@@ -16,9 +16,10 @@ from analysis.errors import UsageError
 from analysis.reference import stall_reasons
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.launches import LaunchStalls, preferred_family, read
-from analysis.stalls.weights import COUNTS, TRACE, TRACE_AND_WARPS, launch_weights, weigh
+from analysis.stalls.weights import COUNTS, METRICS, TRACE, TRACE_AND_WARPS, launch_weights, weigh
 from analysis.store.database import Database
 from analysis.store.filters import Filter
+from analysis.store.queries import launches as queries
 
 By = Literal["workload", "kernel", "launch"]
 
@@ -86,43 +87,36 @@ def stall_shares(
     if family is not None and family not in BY_NAME:
         raise UsageError(f"unknown family of stall metrics {family!r}", f"Choose one of {', '.join(BY_NAME)}.")
     choice = chosen or Filter()
-    stalls = read(database, choice)
-    if stalls.entries.empty:
+    stalls = read(database, choice, METRICS)
+    if family is None:
+        stalls = stalls.keep(preferred_family(stalls))
+    else:
+        profiles = stalls.launches["profile_id"].unique()
+        stalls = stalls.keep(pd.Series(family, index=profiles, dtype=object))
+    if stalls.totals.empty:
         return _empty(by)
-    stalls = _one_family(stalls, family)
     stalled = np.zeros(len(stalls.launches), dtype=bool)
     stalled[stalls.totals["position"]] = True
-    weights = launch_weights(database, choice, stalls.launches, stalled)
-    return _aggregate(stalls, weights, by)
-
-
-def _one_family(stalls: LaunchStalls, family: str | None) -> LaunchStalls:
-    """Keep one family of each workload and GPU; the launches without it have no stall reasons."""
-    if family is not None:
-        return stalls.of_family(family)
-    keys = ["dataset", "workload", "gpu"]
-    wanted = preferred_family(stalls, keys)
-    of_launch = wanted.reindex(pd.MultiIndex.from_frame(stalls.launches[keys])).to_numpy()
-    entries, totals = stalls.entries, stalls.totals
-    return LaunchStalls(
-        stalls.launches,
-        entries[of_launch[entries["position"]] == entries["stall_family"].astype(object)],
-        totals[of_launch[totals["position"]] == totals["stall_family"].astype(object)],
-    )
-
-
-def _aggregate(stalls: LaunchStalls, weights: pd.DataFrame, by: str) -> pd.DataFrame:
-    keys = KEYS[by]
-    launches = stalls.launches
-    # A launch all of whose reasons are zero or n/a says nothing about where its warps wait.
-    totals = stalls.totals[stalls.totals["reported"] > 0].reset_index(drop=True)
-    if totals.empty:
-        return _empty(by)
+    weights = launch_weights(database, choice, stalls.values, stalled)
+    totals = _weighed(stalls, weights)
     at = totals["position"].to_numpy()
-    things = launches.iloc[at][keys].fillna("").reset_index(drop=True)
-    totals["thing"] = things.groupby(keys, sort=False).ngroup()
-    # Weights are chosen for a whole workload, so that its kernels compare with one another.
-    profile = launches.iloc[at].groupby(KEYS["workload"], sort=False).ngroup().to_numpy()
+    launches = stalls.launches.iloc[at].reset_index(drop=True)
+    identity = {"workload": ["profile_id"], "kernel": ["profile_id", "kind"], "launch": ["kernel_id"]}[by]
+    totals["thing"] = launches.groupby(identity, sort=False).ngroup()
+    things = launches[["profile_id", "kind", "kernel_id"]].groupby(totals["thing"]).first()
+    things = things.join(queries.named_profiles(database, things["profile_id"].unique()), on="profile_id")
+    if by != "workload":
+        things = things.join(queries.kinds(database, things["kind"].unique()), on="kind")
+    rows = _shares(stalls, totals)
+    rows = rows.join(_wholes(totals, launches), on="thing").join(things[KEYS[by]], on="thing")
+    return _finished(rows, KEYS[by])
+
+
+def _weighed(stalls: LaunchStalls, weights: pd.DataFrame) -> pd.DataFrame:
+    """Add the weights of each launch: chosen for a whole profile, so that its kernels compare with one another."""
+    totals = stalls.totals.copy()
+    at = totals["position"].to_numpy()
+    profile = stalls.launches["profile_id"].to_numpy()[at]
     totals["weight"], totals["issues"], totals["kind"], totals["traced"] = 0.0, 0.0, "", np.nan
     for rows in totals.groupby(profile, sort=False).groups.values():
         family = BY_NAME[str(totals.at[rows[0], "stall_family"])]
@@ -137,49 +131,62 @@ def _aggregate(stalls: LaunchStalls, weights: pd.DataFrame, by: str) -> pd.DataF
         totals.loc[rows, "issues"] = weighing.issues
         totals.loc[rows, "kind"] = weighing.kind
         totals.loc[rows, "traced"] = of_rows["traced_ns"].to_numpy()
-    totals["trace"] = weights["trace_ns"].iloc[at].to_numpy()
-    return _shares(stalls, totals, things, by)
+    totals["trace"] = weights["trace_ns"].to_numpy()[at]
+    return totals
 
 
-def _shares(stalls: LaunchStalls, totals: pd.DataFrame, things: pd.DataFrame, by: str) -> pd.DataFrame:
-    launches = stalls.launches
-    entries = stalls.entries.merge(
-        totals[["position", "stall_family", "thing", "weight", "issues", "total"]], on=["position", "stall_family"]
-    )
-    entries["share"] = entries["weight"] * entries["value"] / entries["total"]
-    entries["cycles"] = entries["issues"] * entries["value"]
-    rows = entries.groupby(["thing", "stall_family", "reason"], observed=True)[["share", "cycles"]].sum().reset_index()
-    totals["stated"] = totals["weight"].where(totals["known"], 0.0)
-    totals["explained"] = totals["stated"] * totals["reported"] / totals["total"]
-    totals["issue_cycles"] = totals["issues"] * totals["total"]
-    of_launch = launches.iloc[totals["position"]].reset_index(drop=True)
-    totals["invocations"] = of_launch["invocations"]
-    totals["source_id"] = of_launch["source_id"]
-    totals["simulated"] = of_launch["simulated"]
-    totals["kernel"] = of_launch.groupby(["kernel", "grid", "block"], dropna=False).ngroup()
-    whole = totals.groupby("thing").agg(
-        all=("weight", "sum"), issues=("issues", "sum"),
-        stated=("stated", "sum"), explained=("explained", "sum"), issue_cycles=("issue_cycles", "sum"),
-        known=("known", "all"), launches=("invocations", "sum"), kernels=("kernel", "nunique"),
-        weight=("kind", "first"), sources=("source_id", "nunique"), simulated=("simulated", "any"),
-        traced=("traced", "sum"), trace=("trace", "first"),
+def _shares(stalls: LaunchStalls, totals: pd.DataFrame) -> pd.DataFrame:
+    """Sum the weighted shares and cycles of each thing and reason: thing, entry's family and reason, share, cycles."""
+    row_of = np.full(len(stalls.launches), -1, dtype=np.int64)
+    row_of[totals["position"]] = np.arange(len(totals))
+    row = row_of[stalls.position]
+    inside = row >= 0
+    row, entry, value = row[inside], stalls.entry[inside], stalls.value[inside]
+    count = len(stalls.entries)
+    cell = totals["thing"].to_numpy(np.int64)[row] * count + entry
+    per_value = (totals["weight"] / totals["total"]).to_numpy(float)
+    size = (int(totals["thing"].max()) + 1) * count
+    share = np.bincount(cell, weights=per_value[row] * value, minlength=size)
+    cycles = np.bincount(cell, weights=totals["issues"].to_numpy(float)[row] * value, minlength=size)
+    there = np.flatnonzero(np.bincount(cell, minlength=size))
+    rows = stalls.entries.iloc[there % count].reset_index(drop=True)
+    return rows.assign(thing=there // count, share=share[there], cycles=cycles[there])
+
+
+def _wholes(totals: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
+    """Bring the launches of each thing together: sums of weights, what is stated and explained, and what is behind."""
+    stated = totals["weight"].where(totals["known"], 0.0)
+    table = pd.DataFrame(
+        {
+            "thing": totals["thing"], "all": totals["weight"], "issues": totals["issues"], "stated": stated,
+            "explained": stated * totals["reported"] / totals["total"],
+            "issue_cycles": totals["issues"] * totals["total"], "known": totals["known"],
+            "launches": launches["invocations"], "kernels": launches["kind"], "weight": totals["kind"],
+            "sources": launches["source_id"], "simulated": launches["simulated"], "traced": totals["traced"],
+            "trace": totals["trace"],
+        }
     )  # fmt: skip
-    rows = rows.join(whole, on="thing")
-    families = rows["stall_family"].astype(str)
-    cycles = families.map({name: family.cycles for name, family in BY_NAME.items()}).to_numpy(bool)
+    how = {
+        **dict.fromkeys(["all", "issues", "stated", "explained", "issue_cycles", "launches", "traced"], "sum"),
+        **dict.fromkeys(["kernels", "sources"], "nunique"),
+        **dict.fromkeys(["weight", "trace"], "first"),
+        "known": "all",
+        "simulated": "any",
+    }
+    return table.groupby("thing").agg(how)
+
+
+def _finished(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    cycles = rows["stall_family"].map({name: family.cycles for name, family in BY_NAME.items()}).to_numpy(bool)
     rows["share"] = 100 * rows["share"] / rows["all"]
     rows["cycles"] = np.where(cycles, rows["cycles"] / rows["issues"], np.nan)
     rows["accounted"] = 100 * rows["explained"] / rows["stated"].where(rows["stated"] > 0)
     rows["total"] = np.where(cycles & rows["known"], rows["issue_cycles"] / rows["issues"], np.nan)
     traced = rows["weight"].isin([TRACE, TRACE_AND_WARPS])
     rows["profiled"] = (100 * rows["traced"] / rows["trace"]).where(traced)
-    rows["reason"], rows["stall_family"] = rows["reason"].astype(str), families
     rows["group"] = rows["reason"].map({reason: stall_reasons.group_of(reason) for reason in rows["reason"].unique()})
-    first = things.groupby(totals["thing"].to_numpy()).first()
-    rows = rows.join(first, on="thing").sort_values(
-        ["thing", "share", "reason"], ascending=[True, False, True], kind="stable"
-    )
-    return rows[[*KEYS[by], *COLUMNS]].reset_index(drop=True)
+    rows = rows.sort_values(["thing", "share", "reason"], ascending=[True, False, True], kind="stable")
+    return rows[[*keys, *COLUMNS]].reset_index(drop=True)
 
 
 def _empty(by: str) -> pd.DataFrame:

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.stalls.values import Values
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as launch_queries
+from analysis.store.queries import launches as queries
 
 Array = npt.NDArray[np.float64]
 
@@ -46,13 +47,12 @@ _WARPS = (
     "sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy",
 )  # fmt: skip
 
-#: Identity of a kernel: the same name at another grid or block is another problem size.
-KERNEL = ["kernel", "grid", "block"]
+
+#: Metrics that can weigh a launch.
+METRICS = (*_ISSUED, *_WARPS)
 
 
-def launch_weights(
-    database: Database, chosen: Filter, launches: pd.DataFrame, stalled: npt.NDArray[np.bool_]
-) -> pd.DataFrame:
+def launch_weights(database: Database, chosen: Filter, values: Values, stalled: npt.NDArray[np.bool_]) -> pd.DataFrame:
     """Return what can weigh each launch, NaN where it isn't known.
 
     Parameters
@@ -60,9 +60,9 @@ def launch_weights(
     database : Database
         The open database.
     chosen : Filter
-        The choice that ``launches`` came from.
-    launches : pd.DataFrame
-        As `analysis.stalls.launches.LaunchStalls.launches`.
+        The choice that the values came from.
+    values : Values
+        Of the metrics `METRICS`.
     stalled : ndarray of bool
         Which launches have stall reasons.
 
@@ -71,27 +71,33 @@ def launch_weights(
     pd.DataFrame
         In the order of the launches, each over all invocations: issued (instructions), time_ns (duration; where the
         launch has none, the mean of the same kernel in another file of the workload), warps (active, in a unit common
-        to all launches), traced_ns (GPU time in a time trace that the launch stands for), trace_ns (GPU time of the
-        whole trace of its workload and GPU).
+        to all launches of a profile), traced_ns (GPU time in a time trace that the launch stands for), trace_ns (GPU
+        time of the whole trace of its workload and GPU).
     """
+    launches = values.launches
     times = launches["invocations"].to_numpy(float)
     weights = pd.DataFrame(
         {
-            "issued": _first_common(database, chosen, launches, _ISSUED) * times,
+            "issued": _first_common(values, _ISSUED) * times,
             "time_ns": _durations(launches) * times,
-            "warps": _first_common(database, chosen, launches, _WARPS),
+            "warps": _first_common(values, _WARPS),
             "traced_ns": np.nan,
             "trace_ns": np.nan,
         }
     )
-    traces = launch_queries.gpu_time(database, chosen)
+    traces = queries.gpu_time(database, chosen)
     if len(traces):
-        _join_traces(weights, traces, launches, stalled)
+        names = queries.kinds(database, launches["kind"].unique())
+        _join_traces(weights, traces, launches, names, stalled)
     return weights
 
 
 def _join_traces(
-    weights: pd.DataFrame, traces: pd.DataFrame, launches: pd.DataFrame, stalled: npt.NDArray[np.bool_]
+    weights: pd.DataFrame,
+    traces: pd.DataFrame,
+    launches: pd.DataFrame,
+    names: pd.DataFrame,
+    stalled: npt.NDArray[np.bool_],
 ) -> None:
     """Give each launch with stall reasons its part of the GPU time that a time trace saw for its kernel.
 
@@ -102,39 +108,36 @@ def _join_traces(
     by_format = traces.groupby(["profile_id", "format"])["time_ns"].transform("sum")
     traces = traces[by_format == by_format.groupby(traces["profile_id"]).transform("max")]
     weights["trace_ns"] = launches["profile_id"].map(traces.groupby("profile_id")["time_ns"].sum()).to_numpy()
-    for keys in (["profile_id", *KERNEL], ["profile_id", "kernel"], ["profile_id", "short_name"]):
-        left = launches[stalled & weights["traced_ns"].isna().to_numpy()]
-        known = traces.dropna(subset=keys).groupby(keys)["time_ns"].sum()
-        found = known.reindex(pd.MultiIndex.from_frame(left[keys])).to_numpy()
+    named = launches[["profile_id", "kind"]].join(names, on="kind")
+    for keys in (["kernel", "grid", "block"], ["kernel"], ["short_name"]):
+        left = named[stalled & weights["traced_ns"].isna().to_numpy()]
+        known = traces.dropna(subset=keys).groupby(["profile_id", *keys])["time_ns"].sum()
+        found = known.reindex(pd.MultiIndex.from_frame(left[["profile_id", *keys]])).to_numpy()
         if np.isnan(found).all():
             continue
         part = weights.loc[left.index, "time_ns"].fillna(1.0)
-        groups = part.groupby([left[key].fillna("") for key in keys])
-        weights.loc[left.index, "traced_ns"] = found * (part / groups.transform("sum")).to_numpy()
+        whole = part.groupby([left[key] for key in ["profile_id", *keys]]).transform("sum")
+        weights.loc[left.index, "traced_ns"] = found * (part / whole).to_numpy()
 
 
-def _first_common(database: Database, chosen: Filter, launches: pd.DataFrame, names: tuple[str, ...]) -> Array:
+def _first_common(values: Values, names: tuple[str, ...]) -> Array:
     """Values of the metric that most launches of a profile have; one metric for each profile, as their units differ."""
-    found = launch_queries.values(database, chosen, names).drop_duplicates(["kernel_id", "code"])
-    result: Array = np.full(len(launches), np.nan)
-    if found.empty:
+    found = values.of(names)
+    result: Array = np.full(len(values.launches), np.nan)
+    if not found.position.size:
         return result
-    found["position"] = pd.Index(launches["kernel_id"]).get_indexer(pd.Index(found["kernel_id"]))
-    found["profile_id"] = launches["profile_id"].to_numpy()[found["position"]]
-    counted = found.groupby(["profile_id", "code"]).size().rename("launches").reset_index()
-    # Among equally common ones the smallest code, which is the first name.
-    best = counted.sort_values(["launches", "code"], ascending=[False, True], kind="stable")
-    wanted = best.drop_duplicates("profile_id")[["profile_id", "code"]]
-    kept = found.merge(wanted, on=["profile_id", "code"])
-    result[kept["position"].to_numpy()] = kept["value"].to_numpy()
+    _, profile = np.unique(values.launches["profile_id"].to_numpy()[found.position], return_inverse=True)
+    counts = np.bincount(profile * len(names) + found.code, minlength=(int(profile.max()) + 1) * len(names))
+    # Among equally common ones argmax takes the smallest code, which is the first name.
+    kept = found.code == counts.reshape(-1, len(names)).argmax(axis=1)[profile]
+    result[found.position[kept]] = found.value[kept]
     return result
 
 
 def _durations(launches: pd.DataFrame) -> Array:
     own = launches["duration_ns"].astype(float)
-    keys = ["profile_id", *KERNEL]
     if own.isna().any() and own.notna().any():
-        own = own.fillna(own.groupby([launches[key].fillna("") for key in keys]).transform("mean"))
+        own = own.fillna(own.groupby([launches["profile_id"], launches["kind"]]).transform("mean"))
     return np.asarray(own, dtype=float)
 
 

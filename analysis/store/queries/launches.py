@@ -1,8 +1,12 @@
-"""Values of many launches as compact numbers: what the stall analysis reads, a million rows at a time."""
+"""Launches and their values as plain numbers: what the stall analysis reads, a million rows at a time.
+
+Names are long and few, launches many: so a launch carries the numbers of its profile and of its kernel's *kind* (a name
+at one grid and block size), and what those numbers stand for comes in two small tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -18,6 +22,49 @@ _CHOSEN = """
 """
 
 
+def launches(database: Database, chosen: Filter) -> pd.DataFrame:
+    """Return one row a launch, all numbers, ordered by kernel_id.
+
+    Returns
+    -------
+    pd.DataFrame
+        kernel_id, profile_id, source_id, kind (see `kinds`), invocations, duration_ns (of one), simulated.
+    """
+    condition, bound = _condition(chosen, "k")
+    return database.query(
+        f"""WITH kind AS (
+              SELECT min(kernel_id) AS kind, name, short_name, grid, block FROM kernel
+              GROUP BY name, short_name, grid, block)
+            SELECT k.kernel_id, k.profile_id, k.source_id, kind.kind, k.invocations, k.duration_ns, s.simulated
+            FROM kernel k JOIN source s USING (source_id)
+                 JOIN kind ON kind.name = k.name AND kind.short_name = k.short_name
+                      AND kind.grid IS NOT DISTINCT FROM k.grid AND kind.block IS NOT DISTINCT FROM k.block
+            {condition} ORDER BY k.kernel_id""",
+        bound,
+    )
+
+
+def kinds(database: Database, numbers: Iterable[int]) -> pd.DataFrame:
+    """Return what kinds of kernels are called: index kind; kernel, short_name, grid, block (``""``: unknown)."""
+    found = database.query(
+        """SELECT kernel_id AS kind, name AS kernel, short_name, coalesce(grid, '') AS grid,
+                  coalesce(block, '') AS block
+           FROM kernel WHERE kernel_id IN (SELECT unnest(?::BIGINT[]))""",
+        [[int(number) for number in numbers]],
+    )
+    return found.set_index("kind")
+
+
+def named_profiles(database: Database, numbers: Iterable[int]) -> pd.DataFrame:
+    """Return what profiles are of: index profile_id; dataset, workload, gpu."""
+    found = database.query(
+        """SELECT p.profile_id, w.dataset, w.name AS workload, p.gpu FROM profile p JOIN workload w USING (workload_id)
+           WHERE p.profile_id IN (SELECT unnest(?::INTEGER[]))""",
+        [[int(number) for number in numbers]],
+    )
+    return found.set_index("profile_id")
+
+
 def stall_metric_names(database: Database) -> pd.DataFrame:
     """Return the stall metrics that any launch has: metric, family, reason."""
     return database.query(
@@ -25,7 +72,7 @@ def stall_metric_names(database: Database) -> pd.DataFrame:
     )
 
 
-def values(database: Database, chosen: Filter, names: Sequence[str]) -> pd.DataFrame:
+def values(database: Database, chosen: Filter, names: Sequence[str], *, ordered: bool = True) -> pd.DataFrame:
     """Return the values of some metrics of all chosen launches, as numbers only.
 
     Parameters
@@ -36,21 +83,22 @@ def values(database: Database, chosen: Filter, names: Sequence[str]) -> pd.DataF
         Launches to keep.
     names : sequence of str
         Names of metrics.
+    ordered : bool
+        Whether to order by launch, code and line, which costs as much as the rest.
 
     Returns
     -------
     pd.DataFrame
         kernel_id, code (position of the metric in ``names``), value, percent (whether the unit is ``%``); values that
-        the tool printed as n/a are left out. Ordered by launch, code and line.
+        the tool printed as n/a are left out.
     """
-    where, bound = chosen.where(*_COLUMNS)
-    keep = "" if where == "true" else f"WHERE m.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})"
+    condition, bound = _condition(chosen, "m")
     return database.query(
         f"""SELECT m.kernel_id, n.code, m.value, coalesce(m.unit = '%', false) AS percent
             FROM kernel_metric m
             JOIN (SELECT unnest(?::VARCHAR[]) AS metric, unnest(range(?))::INTEGER AS code) n USING (metric)
-            {keep}{" AND" if keep else "WHERE"} m.value IS NOT NULL
-            ORDER BY m.kernel_id, n.code, m.line""",
+            {condition}{" AND" if condition else "WHERE"} m.value IS NOT NULL
+            {"ORDER BY m.kernel_id, n.code, m.line" if ordered else ""}""",
         [list(names), len(names), *bound],
     )
 
@@ -63,13 +111,23 @@ def gpu_time(database: Database, chosen: Filter) -> pd.DataFrame:
     pd.DataFrame
         profile_id, source_id, format, kernel, short_name, grid, block, time_ns (of all its launches).
     """
-    where, bound = chosen.where(*_COLUMNS)
+    condition, bound = _condition(chosen, "k")
     return database.query(
         f"""SELECT k.profile_id, k.source_id, s.format, k.name AS kernel, k.short_name, k.grid, k.block,
                    sum(k.duration_ns * k.invocations) AS time_ns
             FROM kernel k JOIN source s USING (source_id)
-            WHERE k.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where}) AND k.duration_ns IS NOT NULL
-                  AND k.source_id NOT IN (SELECT source_id FROM kernel_metric)
+            {condition}{" AND" if condition else "WHERE"} k.duration_ns IS NOT NULL
+                  AND k.source_id IN (
+                      SELECT source_id FROM source o
+                      WHERE NOT EXISTS (SELECT 1 FROM kernel_metric m WHERE m.source_id = o.source_id))
             GROUP BY ALL ORDER BY ALL""",
         bound,
     )
+
+
+def _condition(chosen: Filter, table: str) -> tuple[str, list[object]]:
+    """Restrict a table to the chosen launches; nothing at all where everything is chosen."""
+    where, bound = chosen.where(*_COLUMNS)
+    if where == "true":
+        return "", []
+    return f"WHERE {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound
