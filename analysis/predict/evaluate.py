@@ -156,10 +156,9 @@ def evaluate(
 def _specs(predictors: Sequence[str] | None) -> list[PredictorSpec]:
     if not predictors:
         return list(PREDICTORS.values())
-    asked = [get(name) for name in dict.fromkeys(predictors)]
-    names = {spec.name for spec in asked}
-    always = [PREDICTORS[name] for name in ("no-interference", "train-median") if name not in names]
-    return [*always, *asked]
+    always = ("no-interference", "train-median")
+    asked = [get(name) for name in dict.fromkeys(predictors) if name not in always]
+    return [*(PREDICTORS[name] for name in always), *asked]
 
 
 def select_frame(
