@@ -1,0 +1,120 @@
+"""Scoring, training, asking and explaining, from the form to the figures on the page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from analysis.predict import models
+from analysis.predict.evaluate import evaluate
+from analysis.predict.explain import explain
+from analysis.settings import get_settings
+from analysis.store.database import Database
+from analysis.ui import resources, training
+from tests.pages.conftest import Open
+from tests.pages.files import GPU, MECHANISM
+
+PAIR = ("bert_bs8_amp", "gnn_bs1024_fp32")
+
+
+@pytest.fixture(scope="session")
+def trained_file(filled_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The filled database with one comparison and one model."""
+    path = tmp_path_factory.mktemp("trained") / "trained.duckdb"
+    shutil.copy(filled_file, path)
+    with Database(path) as database:
+        evaluate(database, "own", "unseen-pair", predictors=["effects", "ridge", "kace-linear"])
+        models.train(database, "own", "ridge")
+    return path
+
+
+@pytest.fixture
+def trained(trained_file: Path) -> Path:
+    """Put the trained database where the application looks for it."""
+    path = get_settings().db
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(trained_file, path)
+    return path
+
+
+def words(page: AppTest) -> str:
+    return "\n".join(text.value for text in [*page.markdown, *page.caption, *page.subheader]).replace("\\", "")
+
+
+def test_predictors_are_scored_from_the_form(app: Open, filled: Path) -> None:
+    page = app("pages/predict/train.py")
+    page.multiselect(key="predictors").set_value(["effects"])
+    next(button for button in page.button if button.label == "Score the predictors").click()
+    page.run()
+    job = resources.jobs().latest(training.EVALUATE)
+    assert job is not None
+    assert job.request["predictors"] == ["effects"]
+    status = resources.jobs().wait(job.job_id, 120)
+    assert status.state == "done", status.message
+    page.run()
+    assert not page.exception
+    text = words(page)
+    assert re.search(r"\*\*Victim and aggressor effects\*\* is off by \*\*[\d.]+ %\*\* under unseen-pair", text)
+    assert "the train median" in text
+    assert "protocol unseen-pair" in text
+
+
+def test_a_closed_tab_loses_nothing(app: Open, filled: Path) -> None:
+    page = app("pages/predict/train.py")
+    page.button(key="train-model").click()
+    page.selectbox(key="train-predictor").select("ridge")
+    page.run()
+    job = resources.jobs().latest(training.TRAIN)
+    assert job is not None
+    assert resources.jobs().wait(job.job_id, 120).state == "done"
+    other = app("pages/predict/what_if.py")
+    assert "This rests on" in words(other)
+
+
+def test_comparison_shows_baselines_and_what_is_missing(app: Open, trained: Path) -> None:
+    page = app("pages/predict/compare.py")
+    table = next(frame.value for frame in page.dataframe if "mape" in frame.value.columns)
+    titles = list(table["title"])
+    assert {"No interference (S = 1)", "Median of the training rows", "Ridge regression"} <= set(titles)
+    missing = table[table["title"] == "KACE, linear regression"].iloc[0]
+    assert missing["status"].startswith("needs: ")
+    assert missing["mape"] is None or missing["mape"] != missing["mape"]
+    members = next(frame.value for frame in page.dataframe if "predicted" in frame.value.columns)
+    assert len(members) == 84, "each of the 42 runs' members once"
+
+
+def test_the_answer_to_a_set_is_the_models(app: Open, trained: Path) -> None:
+    page = app("pages/predict/what_if.py", job1=PAIR[0], job2=PAIR[1])
+    database = resources.database()
+    expected = models.predict(database, models.list_models(database)[0].model_id, GPU, PAIR, MECHANISM)
+    table = next(frame.value for frame in page.dataframe if "verdict" in frame.value.columns)
+    assert list(table["workload"]) == list(PAIR)
+    assert list(table["slowdown"]) == pytest.approx([one.slowdown for one in expected])
+    assert "Memory: they fit." in words(page)
+
+
+def test_contributions_on_the_page_add_up(app: Open, trained: Path) -> None:
+    page = app("pages/predict/explain.py", job1=PAIR[0], job2=PAIR[1])
+    database = resources.database()
+    expected = explain(database, models.list_models(database)[0].model_id, GPU, PAIR, MECHANISM)[0]
+    table = next(frame.value for frame in page.dataframe if "feature" in frame.value.columns)
+    assert expected.base + table["shap"].sum() == pytest.approx(expected.prediction, abs=1e-6)
+    assert f"{PAIR[0]} beside {PAIR[1]}" in words(page)
+
+
+def test_the_report_can_hold_the_prediction(app: Open, trained: Path) -> None:
+    page = app("pages/report/report.py", job1=PAIR[0], job2=PAIR[1])
+    before = words(page)
+    page.toggle(key="with-model").set_value(True).run(timeout=120)
+    assert not page.exception
+    assert not page.error
+    assert words(page) != before
+    assert {button.label for button in page.get("download_button")} >= {
+        "Download HTML",
+        "Download CSV",
+        "Download JSON",
+    }
