@@ -8,10 +8,10 @@ from analysis.ingest.ncu_summary import NcuSummary
 from analysis.ingest.ncu_wide import NcuWide
 from analysis.ingest.refusals import explain
 from analysis.ingest.table_formats import TABLE_FORMATS
-from analysis.ingest.tool_formats import TOOL_FORMATS
+from analysis.ingest.tool_formats import LOG_FORMATS, TOOL_FORMATS
 
 #: The particular ones first: a format that asks for fewer signs comes after those that ask for more.
-FORMATS: tuple[Format, ...] = (NcuLong(), NcuSummary(), NcuWide(), *TOOL_FORMATS, *TABLE_FORMATS)
+FORMATS: tuple[Format, ...] = (NcuLong(), NcuSummary(), NcuWide(), *TOOL_FORMATS, *TABLE_FORMATS, *LOG_FORMATS)
 
 
 def choose(opened: Opened) -> Format:

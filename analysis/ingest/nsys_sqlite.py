@@ -62,8 +62,8 @@ class NsysSqlite:
             )
             raise InputRefusedError(
                 f"there is no kernel in this export of Nsight Systems ({held})",
-                "Record CUDA with `nsys profile --trace=cuda --output profile YOUR COMMAND`, check that the program ran "
-                f"on the GPU, and export with `{_EXPORT}`.",
+                "Record CUDA with `nsys profile --trace=cuda --output profile YOUR COMMAND`, check that the program "
+                f"ran on the GPU, and export with `{_EXPORT}`.",
                 where,
             )
         try:

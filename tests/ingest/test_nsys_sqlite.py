@@ -19,7 +19,8 @@ from analysis.store.database import Database
 COLUMNS = (
     '"start" INTEGER, "end" INTEGER, deviceId INTEGER, correlationId INTEGER, globalPid INTEGER, '
     "demangledName INTEGER, shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, "
-    "blockY INTEGER, blockZ INTEGER, registersPerThread INTEGER, staticSharedMemory INTEGER, dynamicSharedMemory INTEGER"
+    "blockY INTEGER, blockZ INTEGER, registersPerThread INTEGER, "
+    "staticSharedMemory INTEGER, dynamicSharedMemory INTEGER"
 )
 
 

@@ -1,0 +1,184 @@
+"""DCGM's figures, in every form in which operators have them, and Slurm's accounts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tool_files import ENCODINGS, ENDS, imported, parsed, written
+
+from analysis.ingest.dcgm_fields import blanked
+from analysis.ingest.importer import import_file
+from analysis.store.database import Database
+
+FIELD = "DCGM_FI_PROF_SM_ACTIVE"
+
+
+def samples(database: Database, name: str) -> pd.DataFrame:
+    return database.query(
+        "SELECT t.*, w.name AS workload FROM telemetry t LEFT JOIN workload w USING (workload_id) WHERE t.name = ? "
+        "ORDER BY measured_at, entity, device",
+        [name],
+    )
+
+
+def sample(value: object, field: str = FIELD, gpu: str = "0", pod: str = "", more: str = "") -> str:
+    return f'{field}{{gpu="{gpu}",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3",pod="{pod}"{more}}} {value}'
+
+
+def test_blank_numbers() -> None:
+    for base in (9223372036854775792, 2147483632, 140737488355328):
+        for place in range(4):
+            values, why = blanked(np.array([1.0, float(base + place)]))
+            assert np.isnan(values).tolist() == [False, True], base + place
+            assert why is not None
+            assert why[0] is None
+    assert blanked(np.array([2147483631.0, 0.93]))[1] is None
+
+
+def test_exporter(database: Database, tmp_path: Path) -> None:
+    lines = [
+        "# HELP DCGM_FI_PROF_SM_ACTIVE x", "# TYPE DCGM_FI_PROF_SM_ACTIVE gauge", sample(0.93, pod="train-a"),
+        sample(1.29, gpu="1", more=',namespace="a\\"b,}"'), sample("9223372036854775794", "DCGM_FI_DEV_MEMORY_TEMP"),
+        "go_goroutines 12", sample("what"), "DCGM_FI_DEV_GPU_UTIL, gauge, GPU utilization (in %).",
+        sample(40, "DCGM_FI_DEV_GPU_UTIL") + " 1767454613507",
+    ]  # fmt: skip
+    report = imported(database, written(tmp_path / "x.prom", lines))
+    assert (report.format, report.rows_read, report.rows_rejected) == ("dcgm-exporter", 7, 1)
+    assert report.set_aside == {"other_metric": 1, "list_of_fields": 1}
+    active = samples(database, FIELD)
+    assert sorted(active["value"]) == [0.93, 1.29]
+    assert active["workload"].dropna().tolist() == ["train-a"]
+    blank = samples(database, "DCGM_FI_DEV_MEMORY_TEMP").iloc[0]
+    assert np.isnan(blank["value"])
+    assert "no value" in blank["reason"]
+    assert str(samples(database, "DCGM_FI_DEV_GPU_UTIL")["measured_at"][0])[:19] == "2026-01-03 15:36:53"
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    values=st.lists(st.one_of(st.floats(0, 2), st.just(None)), min_size=1, max_size=9), end=ENDS, encoding=ENCODINGS,
+    instance=st.booleans(), old=st.booleans(),
+)  # fmt: skip
+def test_dcgmi_dmon_survives(values: list[float | None], end: str, encoding: str, instance: bool, old: bool) -> None:
+    head = ["# Entity  SMACT  DRAMA", "      Id"] if old else ["#Entity   SMACT        DRAMA       ", "ID    "]
+    name = "GPU-I 21" if instance else "GPU 0"
+    rows = [f"{name}     {'N/A' if value is None else repr(value)}        0.000" for value in values]
+    with tempfile.TemporaryDirectory() as folder:
+        got = parsed(written(Path(folder) / "d-H100.txt", [*head, *rows, *head, *rows[:1]], end, encoding))
+    frame = got.frames["telemetry"].to_pandas()
+    active = frame[frame["name"] == FIELD]
+    expected = [np.nan if value is None else value for value in [*values, values[0]]]
+    assert (got.rows_read, got.rows_rejected) == (len(expected), 0)
+    assert active["value"].tolist() == pytest.approx(expected, nan_ok=True)
+    assert set(active["entity" if instance else "device"]) == {name}
+
+
+def answer(series: list[dict]) -> str:
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}})
+
+
+def test_prometheus(database: Database, tmp_path: Path) -> None:
+    labels = {"__name__": FIELD, "gpu": "0", "Hostname": "n1", "modelName": "Tesla T4", "exported_pod": "job-1"}
+    series = [
+        {"metric": labels, "values": [[1767454613, "0.5"], [1767454628, "NaN"], [1767454643, "bad"], [1]]},
+        {"metric": {**labels, "exported_pod": "job-2"}, "values": [[1767454613, "0.5"]]},
+        {"metric": {"gpu": "0"}, "values": [[1767454613, "7"]]},
+    ]  # fmt: skip
+    path = tmp_path / "q.json"
+    path.write_text(answer(series))
+    report = imported(database, path)
+    assert (report.format, report.rows_read, report.rows_rejected) == ("prometheus-json", 6, 2)
+    active = samples(database, FIELD)
+    assert active["workload"].tolist() == ["job-1", "job-2", "job-1"]
+    assert active["device"].unique().tolist() == ["n1/0"]
+    assert active["gpu"].unique().tolist() == ["T4"]
+    assert any("no name" in text for text in report.warnings)
+    assert "cut off" in str(import_file(database, _written(tmp_path / "cut.json", path.read_text()[:-30])).error)
+    empty = import_file(database, _written(tmp_path / "none.json", answer([])))
+    assert "no series" in str(empty.error)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@settings(max_examples=15, deadline=None)
+@given(table=st.lists(st.lists(st.floats(0, 100), min_size=2, max_size=5), min_size=1, max_size=4))
+def test_prometheus_survives(table: list[list[float]]) -> None:
+    series = [
+        {"metric": {"__name__": FIELD, "gpu": str(place)}, "values": [[100 + t, repr(v)] for t, v in enumerate(row)]}
+        for place, row in enumerate(table)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        got = parsed(_written(Path(folder) / "q.json", answer(series)))
+    assert got.frames["telemetry"].column("value").to_pylist() == [value for row in table for value in row]
+    assert got.rows_read == sum(map(len, table))
+
+
+def test_grafana(database: Database, tmp_path: Path) -> None:
+    one, two = (f'"{FIELD}{{gpu=""{gpu}"", modelName=""Tesla T4"", pod=""p{gpu}""}}"' for gpu in (0, 1))
+    lines = ["sep=,", f'"Time",{one},{two}', "2026-01-03 15:36:53,0.5,", "2026-01-03 15:37:08,60%,0.25",
+             "2026-01-03 15:37:23,null,x", "never,1,1"]  # fmt: skip
+    report = imported(database, written(tmp_path / "g.csv", lines))
+    assert (report.format, report.rows_read, report.rows_rejected) == ("grafana-csv", 4, 2)
+    active = samples(database, FIELD)
+    assert active["workload"].tolist() == ["p0", "p0", "p1"]
+    assert active["value"].tolist() == [0.5, 60, 0.25]
+
+
+def test_sacct(database: Database, tmp_path: Path) -> None:
+    lines = [
+        "JobID|JobName|AllocTRES|End|NodeList|TRESUsageInAve|TRESUsageInMax|",
+        "7|resnet50_bs64|cpu=4,gres/gpu:a100=1|2026-01-03T15:36:53|n1||",
+        "7.batch|batch|gres/gpu:a100=1|2026-01-03T15:36:53|n1|cpu=1-00:10:00,gres/gpumem=5G,gres/gpuutil=83|mem=12K|",
+        "8.0|bert|cpu=4|Unknown|n1|gres/gpuutil=abc||", "9|x|cpu=1|short",
+    ]  # fmt: skip
+    report = imported(database, written(tmp_path / "s.txt", lines))
+    assert (report.format, report.rows_read, report.rows_rejected) == ("slurm-sacct", 4, 2)
+    assert report.set_aside == {"no_usage": 1}
+    use = samples(database, "TRESUsageInAve gres/gpuutil").iloc[0]
+    assert (use["value"], use["unit"], use["workload"], use["entity"], use["gpu"]) == (
+        83, "%", "resnet50_bs64", "7.batch", "A100",
+    )  # fmt: skip
+    assert samples(database, "TRESUsageInAve gres/gpumem")["value"][0] == 5 * 2**30
+    assert samples(database, "TRESUsageInAve cpu")["value"][0] == 87000
+
+
+def test_dcgmi_stats(database: Database, tmp_path: Path) -> None:
+    lines = [
+        "Successfully retrieved statistics for job: demo.", "+----------+----------+", "| GPU ID: 0            |",
+        "|-----  Execution Stats  -----+----------|", "| Start Time | Wed Mar  9 15:07:34 2016 |",
+        "| End Time | Wed Mar  9 15:08:00 2016 |", "| Energy Consumed (Joules) | 1437 |",
+        "| Power Usage (Watts) | Avg: 75.6, Max: 130.5, Min: 41 |", "| Due to - Power (%) | 0 |",
+        "|        - Thermal (%) | Not Supported |",
+        "| Clocks and PCIe Performance | Available per GPU in verbose mode |",
+    ]  # fmt: skip
+    report = imported(database, written(tmp_path / "j.txt", lines))
+    assert (report.format, report.rows_read, report.rows_rejected, report.set_aside) == (
+        "dcgmi-stats",
+        7,
+        0,
+        {"text": 3},
+    )
+    assert samples(database, "Power Usage Max")["value"][0] == 130.5
+    energy = samples(database, "Energy Consumed").iloc[0]
+    assert (energy["value"], energy["unit"], energy["workload"], energy["device"]) == (1437, "J", "demo", "0")
+    assert str(energy["measured_at"]) == "2016-03-09 15:08:00"
+    assert samples(database, "Due to - Thermal")["reason"][0] == "Not Supported"
+
+
+def test_real_sample(database: Database, cases: Path) -> None:
+    path = cases / "dcgm-exporter-sample.prom"
+    report = imported(database, path)
+    lines = [line for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    assert (report.rows_read, report.rows_rejected) == (len(lines), 0)
+    assert database.scalar("SELECT count(value) FROM telemetry WHERE name = 'DCGM_FI_DEV_MEMORY_TEMP'") == 0
+    assert database.scalar("SELECT max(value) FROM telemetry") < 1e6
