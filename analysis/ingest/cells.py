@@ -88,8 +88,8 @@ class Cells:
         Line and text of the first lines that are no part of the table.
     other_count : int
         How many such lines there are, those before the header included.
-    vectorised : bool
-        Whether the fast reader read it.
+    reader : str
+        Which reader read it: ``fast``, ``mixed`` or ``exact``.
     cut_off : bool
         Whether the last line is incomplete and has no line end.
     """
@@ -102,7 +102,7 @@ class Cells:
     rejects: Rejects
     other: list[tuple[int, str]] = field(default_factory=list)
     other_count: int = 0
-    vectorised: bool = False
+    reader: str = "exact"
     cut_off: bool = False
 
     def __post_init__(self) -> None:
@@ -159,6 +159,6 @@ class Cells:
             self.rejects,
             self.other,
             self.other_count,
-            self.vectorised,
+            self.reader,
             self.cut_off,
         )

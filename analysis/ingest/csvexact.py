@@ -72,7 +72,7 @@ def read_exact(
     """
     if opened.text is None:
         raise ValueError("this is no text")
-    reader = _Reader(header, plain, needed, wanted, columns)
+    reader = RowReader(header, plain, needed, wanted, columns)
     seen = 0
     for number, line, complete in _lines(opened, header):
         reader.take(number, line, complete)
@@ -94,7 +94,9 @@ def _lines(opened: Opened, header: Header) -> Iterator[tuple[int, str, bool]]:
             yield number, raw.decode("utf-8", errors="replace").rstrip("\r\n"), raw.endswith(b"\n")
 
 
-class _Reader:
+class RowReader:
+    """Takes lines one after the other and sorts them into rows, rejects, other output, headers and blanks."""
+
     def __init__(
         self,
         header: Header,
@@ -127,6 +129,17 @@ class _Reader:
         self._other = [(number, line) for number, line in enumerate(header.before, start=1)]
         self._other_count = header.line - 1
         self._cut_off = False
+
+    @property
+    def parts(self) -> int:
+        """How often a header stood among the rows."""
+        return self._part
+
+    def take_alone(self, number: int, line: str) -> None:
+        """Take a line whose neighbours are known to be rows of their own."""
+        self.take(number, line, complete=True)
+        while self._open:
+            self._give_up(complete=True)
 
     def take(self, number: int, line: str, complete: bool) -> None:
         """Take the next line."""
@@ -220,10 +233,11 @@ class _Reader:
         if cells is None:
             self._reject(number, "the cells can't be told apart", text)
             return
-        names = tuple(cell.strip() for cell in cells)
-        if names == self._header.names or (len(names) > 1 and self._wanted(names)):
-            self._begin_part(names)
-            return
+        if cells and cells[0].strip() in self._header.names:
+            names = tuple(cell.strip() for cell in cells)
+            if names == self._header.names or (len(names) > 1 and self._wanted(names)):
+                self._begin_part(names)
+                return
         count = len(cells)
         if count < self._needed:
             self._cut_off = self._cut_off or not complete
@@ -233,7 +247,7 @@ class _Reader:
         else:
             self.lines_placed += text.count("\n") + 1
             self._rows_read += 1
-            self._rows.append(cells)
+            self._rows.append(cells + [""] * (self._width - count) if count < self._width else cells[: self._width])
             self._at.append(number)
             self._parts.append(self._part)
             if len(self._rows) >= _CHUNK_ROWS:
@@ -256,9 +270,10 @@ class _Reader:
     def _flush(self) -> None:
         if not self._rows:
             return
+        blank = [""] * len(self._rows)
+        columns = list(zip(*self._rows, strict=True))
         for name, place in zip(self._names, self._places, strict=True):
-            column = [row[place] if place is not None and place < len(row) else "" for row in self._rows]
-            values = pa.array(column, pa.string())
+            values = pa.array(columns[place] if place is not None else blank, pa.string())
             self._chunks[name].append(values if name in self._plain else values.dictionary_encode())
         self._lines.append(np.array(self._at, dtype=np.int64))
         self._part_chunks.append(np.array(self._parts, dtype=np.int64))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from analysis.ingest.cells import Cells, Header, Rejects
@@ -17,7 +18,7 @@ from analysis.ingest.format import Opened
 _BLOCK = 2 << 20
 
 
-class _Window(io.RawIOBase):
+class Window(io.RawIOBase):
     """Part of a file, from one offset to another, for a reader that reads to the end."""
 
     def __init__(self, path: Path, start: int, stop: int) -> None:
@@ -26,15 +27,18 @@ class _Window(io.RawIOBase):
         self._left = stop - start
 
     def readable(self) -> bool:
+        """Say that it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
+        """Return up to so many bytes, none at the end of the part."""
         wanted = self._left if size < 0 else min(size, self._left)
         data = self._file.read(wanted)
         self._left -= len(data)
         return data
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
         super().close()
 
@@ -64,20 +68,15 @@ def read_fast(
     stats, text = opened.stats, opened.text
     if stats is None or text is None or len(set(header.names)) != len(header.names):
         return None
-    stop, lines_after, suspicious = table_end(text, header)
-    if suspicious:
+    extent = extent_of(opened, header)
+    if extent is None:
         return None
-    # Line feeds before the rows, in the rows, and after them; the last line of a file may lack its own.
-    expected = stats.newlines - header.line - lines_after
-    if stop == stats.size and not stats.ends_with_newline:
-        expected += 1
-    if expected <= 0:
-        return None
+    stop, expected, other_after = extent
     dictionary = pa.dictionary(pa.int32(), pa.string())
     kept = [name for name in header.names if columns is None or name in columns]
     kinds = {name: pa.string() if name in plain else dictionary for name in kept}
     try:
-        with _Window(text, header.start, stop) as window:
+        with Window(text, header.start, stop) as window:
             table = pa_csv.read_csv(
                 window,
                 read_options=pa_csv.ReadOptions(column_names=list(header.names), block_size=_BLOCK),
@@ -98,7 +97,7 @@ def read_fast(
             )
     except pa.ArrowInvalid:
         return None
-    if table.num_rows != expected or _repeats_header(table):
+    if table.num_rows != expected or is_odd(table):
         return None
     rows = np.arange(table.num_rows, dtype=np.int64)
     return Cells(
@@ -109,15 +108,46 @@ def read_fast(
         rows_read=table.num_rows,
         rejects=Rejects(),
         other=[(number, line) for number, line in enumerate(header.before, start=1)],
-        other_count=header.line - 1 + lines_after,
-        vectorised=True,
+        other_count=header.line - 1 + other_after,
+        reader="fast",
     )
 
 
-def _repeats_header(table: pa.Table) -> bool:
-    """Say whether the header stands among the rows again, as after appending one export to another."""
+def extent_of(opened: Opened, header: Header) -> tuple[int, int, int] | None:
+    """Return where the rows end, their lines, and the lines of other output after them; None if quotes don't pair."""
+    stats, text = opened.stats, opened.text
+    if stats is None or text is None:
+        return None
+    stop, lines_after, other_after, suspicious = table_end(text, header)
+    # Line feeds before the rows, in the rows, and after them; the last line of a file may lack its own.
+    expected = stats.newlines - header.line - lines_after
+    if stop == stats.size and not stats.ends_with_newline:
+        expected += 1
+    if suspicious or expected <= 0:
+        return None
+    # Every quote that opens is closed; a quote that was lost or gained shows in the sum.
+    outside = _quotes(text, 0, header.start) + _quotes(text, stop, stats.size)
+    return None if (stats.quotes - outside) % 2 else (stop, expected, other_after)
+
+
+def _quotes(text: Path, start: int, stop: int) -> int:
+    count = 0
+    with Window(text, start, stop) as window:
+        while piece := window.read(1 << 20):
+            count += piece.count(b'"')
+    return count
+
+
+def is_odd(table: pa.Table) -> bool:
+    """Say whether some cell shows that the lines are not what they seem.
+
+    A cell that holds a column's name is a header among the rows, as after appending one export to another. A cell that
+    holds a quote may be a doubled one, but is as likely what is left of a quote that was lost.
+    """
     for name in table.column_names:
         column = table.column(name)
-        if pa.types.is_dictionary(column.type):
-            return any(name in chunk.dictionary.to_pylist() for chunk in column.chunks)
+        for chunk in column.chunks:
+            values = chunk.dictionary if pa.types.is_dictionary(column.type) else chunk
+            if pc.any(pc.match_substring(values, '"')).as_py() or pc.any(pc.equal(values, name)).as_py():
+                return True
     return False

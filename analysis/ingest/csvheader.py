@@ -105,14 +105,15 @@ def is_other_output(line: str, header: Header) -> bool:
     return header.delimiter not in line
 
 
-def table_end(text: Path, header: Header) -> tuple[int, int, bool]:
+def table_end(text: Path, header: Header) -> tuple[int, int, int, bool]:
     """Find where the rows end, what follows them, and whether the last row is complete.
 
     Returns
     -------
-    tuple of int, int and bool
-        Offset in bytes after the last line that may be a row; number of line feeds from there on; whether the last
-        row has an odd number of quotes, or ends the file without a line end and inside a cell.
+    tuple of int, int, int and bool
+        Offset in bytes after the last line that may be a row; number of line feeds from there on; number of lines of
+        other output from there on; whether the last row has an odd number of quotes, or ends the file without a line
+        end and inside a cell.
     """
     size = text.stat().st_size
     start = max(header.start, size - _TAIL)
@@ -120,6 +121,7 @@ def table_end(text: Path, header: Header) -> tuple[int, int, bool]:
         file.seek(start)
         tail = file.read()
     end = len(tail)
+    other = 0
     while end > 0:
         stop = end - 1 if tail[end - 1 : end] == b"\n" else end
         begin = tail.rfind(b"\n", 0, stop) + 1
@@ -129,8 +131,9 @@ def table_end(text: Path, header: Header) -> tuple[int, int, bool]:
             suspicious = raw.count(b'"') % 2 == 1 or (
                 header.quoted and end == len(tail) and not raw.rstrip(b"\r\n").endswith((b'"', b","))
             )
-            return start + end, tail.count(b"\n", end), suspicious
+            return start + end, tail.count(b"\n", end), other, suspicious
+        other += bool(line)
         if begin == 0:
-            return (start if start == header.start else start + end), tail.count(b"\n", end), True
+            return (start if start == header.start else start + end), tail.count(b"\n", end), other, True
         end = begin
-    return start, tail.count(b"\n"), False
+    return start, tail.count(b"\n"), other, False

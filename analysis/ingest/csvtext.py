@@ -9,6 +9,7 @@ from analysis.ingest.cells import Cells, Header
 from analysis.ingest.csvexact import read_exact
 from analysis.ingest.csvfast import read_fast
 from analysis.ingest.csvheader import check_width
+from analysis.ingest.csvmixed import read_mixed
 from analysis.ingest.format import Opened
 from analysis.ingest.refusals import profiler_fault
 
@@ -57,6 +58,8 @@ def read_table(
             Where(opened.name),
         )
     cells = read_fast(opened, header, plain, columns)
+    if cells is None:
+        cells = read_mixed(opened, header, plain, needed=needed, wanted=wanted, columns=columns)
     if cells is None:
         cells = read_exact(opened, header, plain, needed=needed, wanted=wanted, columns=columns)
     if cells.cut_off:

@@ -157,7 +157,7 @@ def _told(
         "lines_skipped": cells.other_count,
         "lines_skipped_first": [f"{line}: {text[:200]}" for line, text in cells.other[:20]],
         "header_line": cells.header.line,
-        "reader": "fast" if cells.vectorised else "exact",
+        "reader": cells.reader,
         "not_available": absent,
         "misspelt": wrong_names,
         "corrupt_names": corrupt,

@@ -31,8 +31,8 @@ class TextStats:
         Number of bytes.
     encoding : str
         ``utf-8``, ``utf-8-sig``, ``utf-16`` (with a mark), ``utf-16-le``, ``utf-16-be``, ``cp1252``, or ``binary``.
-    newlines, nuls, escapes : int
-        Line feeds, NUL bytes and escape bytes.
+    newlines, quotes, nuls, escapes : int
+        Line feeds, double quotes, NUL bytes and escape bytes.
     lone_returns : bool
         Whether a carriage return stands without a line feed somewhere.
     long_line : bool
@@ -45,6 +45,7 @@ class TextStats:
     size: int
     encoding: str
     newlines: int = 0
+    quotes: int = 0
     nuls: int = 0
     escapes: int = 0
     lone_returns: bool = False
@@ -72,7 +73,7 @@ def measure(path: Path) -> TextStats:
     """
     digest = hashlib.sha256()
     utf8: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
-    size = newlines = nuls = escapes = controls = gap = 0
+    size = newlines = quotes = nuls = escapes = controls = gap = 0
     undefined = lone_returns = long_line = False
     first, last = b"", b""
     even_nuls = odd_nuls = 0
@@ -88,6 +89,7 @@ def measure(path: Path) -> TextStats:
             codes = np.frombuffer(chunk, dtype=np.uint8)
             found = int(np.count_nonzero(codes == 10))
             newlines += found
+            quotes += int(np.count_nonzero(codes == 34))
             gap = 0 if found else gap + len(chunk)
             long_line = long_line or gap > _LONG_LINE
             if b"\x00" in chunk:
@@ -120,6 +122,7 @@ def measure(path: Path) -> TextStats:
         size=size,
         encoding=_encoding(first, size, even_nuls, odd_nuls, nuls, controls, utf8 is not None, undefined),
         newlines=newlines,
+        quotes=quotes,
         nuls=nuls,
         escapes=escapes,
         lone_returns=lone_returns or last == b"\r",

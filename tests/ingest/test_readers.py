@@ -1,0 +1,107 @@
+"""The three readers of tables agree cell by cell wherever the faster ones dare to read at all."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from ncu_files import PREAMBLE, Row, long_form, profile_rows
+
+from analysis.ingest import ncu_columns as col
+from analysis.ingest.cells import Cells, Header
+from analysis.ingest.csvexact import read_exact
+from analysis.ingest.csvfast import read_fast
+from analysis.ingest.csvheader import find_header
+from analysis.ingest.csvmixed import read_mixed
+from analysis.ingest.format import Opened
+from analysis.ingest.opening import opened_files
+
+PLAIN = (col.VALUE,)
+
+
+def needed(names: tuple[str, ...]) -> int:
+    return names.index(col.VALUE) + 1
+
+
+def readers(opened: Opened, header: Header) -> dict[str, Cells | None]:
+    how = {"needed": needed, "wanted": col.is_long}
+    return {
+        "exact": read_exact(opened, header, PLAIN, **how),  # type: ignore[arg-type]
+        "fast": read_fast(opened, header, PLAIN),
+        "mixed": read_mixed(opened, header, PLAIN, **how),  # type: ignore[arg-type]
+    }
+
+
+def table(cells: Cells) -> dict[str, object]:
+    found: dict[str, object] = {name: cells.texts(name).to_pylist() for name in sorted(cells.columns)}
+    found |= {name: cells.at(name, range(cells.count)) for name in (col.KERNEL, col.METRIC)}
+    found["lines"] = cells.lines.tolist()
+    found["rows_read"] = cells.rows_read
+    found["rejected"] = sorted(cells.rejects.faults)
+    found["other"] = cells.other_count
+    return found
+
+
+def compare(path: Path, content: bytes) -> set[str]:
+    """Read bytes with all readers; return those that read them."""
+    path.write_bytes(content)
+    with opened_files(path, spool=path.parent / "spool") as files:
+        header = find_header(files[0], col.METRIC, col.is_long)
+        if header is None or col.ID not in header.names:
+            return set()
+        found = readers(files[0], header)
+    exact = found["exact"]
+    assert exact is not None
+    for name in ("fast", "mixed"):
+        other = found[name]
+        if other is not None:
+            assert table(other) == table(exact), name
+    return {name for name, cells in found.items() if cells is not None}
+
+
+RULE = Row(1, section="WarpStateStats", rule=("CPIStall", "OPT", 'Words, "more", and\nmore', "global", "1"))
+SHORT_RULE = Row(1, section="Occupancy", rule=("Occupancy", "OPT", 'Words, "more"', "global", "1"))
+RAGGED = long_form([*profile_rows(2), SHORT_RULE, *profile_rows(3)[14:], SHORT_RULE], era=20, before=PREAMBLE)
+REGULAR = long_form(profile_rows(5), before=PREAMBLE)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (REGULAR, {"exact", "fast", "mixed"}),
+        (REGULAR.replace(b"\n", b"\r\n"), {"exact", "fast", "mixed"}),
+        (REGULAR.rstrip(b"\n"), {"exact", "fast", "mixed"}),
+        (REGULAR + b"\n\n==PROF== bye\n", {"exact", "fast", "mixed"}),
+        (REGULAR.replace(b'"2","4711"', b'\n\r\n"2","4711"', 1), {"exact", "mixed"}),
+        (REGULAR.replace(b'"2","4711"', b'epoch 1\n==PROF== x\n"2","4711"', 1), {"exact", "mixed"}),
+        (REGULAR.replace(b"(64, 2, 1)", b'(64, "2", 1)'), {"exact"}),
+        (REGULAR.replace(b"gemm", b'g""emm"" ""'), {"exact"}),
+        (RAGGED, {"exact", "mixed"}),
+        (RAGGED.replace(b"\n", b"\r\n"), {"exact", "mixed"}),
+        (long_form([*profile_rows(2), RULE], era=20), {"exact"}),
+        (REGULAR + REGULAR, {"exact"}),
+        (REGULAR + RAGGED, {"exact"}),
+    ],
+)
+def test_readers_agree(tmp_path: Path, content: bytes, expected: set[str]) -> None:
+    assert compare(tmp_path / "t.csv", content) == expected
+
+
+@pytest.mark.parametrize("seed", [REGULAR, RAGGED, REGULAR.replace(b"\n", b"\r\n")])
+def test_readers_agree_on_damaged_files(tmp_path: Path, seed: bytes) -> None:
+    from test_ncu_properties import mutated
+
+    rng = random.Random(len(seed))
+    used: set[str] = set()
+    for _ in range(120):
+        used |= compare(tmp_path / "t.csv", mutated(seed, rng))
+    assert {"exact", "mixed"} <= used
+
+
+def test_a_large_irregular_table_is_read_in_one_pass(tmp_path: Path) -> None:
+    rows = [Row(n // 4, f"sm__m{n % 4}.sum", f"{n:,}", "cycle") for n in range(40_000)]
+    lines = long_form(rows, era=20).splitlines(keepends=True)
+    for at in range(30_000, 100, -997):
+        lines.insert(at, b"\r\n" if at % 2 else b"step 7, loss 0.3\n")
+    assert compare(tmp_path / "t.csv", b"".join(lines)) == {"exact", "mixed"}
