@@ -131,7 +131,9 @@ def test_stalls_print_a_table(cli: Run, loaded: Path) -> None:
     assert "share (%)" in done.stdout
 
 
-def test_matrix_is_square_and_directional(as_json: Json, cli: Run, loaded: Path) -> None:
+def test_matrix_is_square_and_directional(
+    as_json: Json, cli: Run, loaded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = as_json("matrix", "--dataset", "own", "--gpu", "A100", "--db", loaded)
     n = len(document["workloads"])
     assert n == len(files.JOBS)
@@ -144,6 +146,11 @@ def test_matrix_is_square_and_directional(as_json: Json, cli: Run, loaded: Path)
     assert document["slowdown"][own][other] == pytest.approx(expected, rel=0.021)
     assert document["slowdown"][own][other] != document["slowdown"][other][own]
     assert "bert_bs8_amp" in cli("matrix", "--dataset", "own", "--gpu", "A100", "--db", loaded).stdout
+    monkeypatch.setattr("analysis.cli.screen._PIPE_WIDTH", 60)
+    listed = cli("matrix", "--dataset", "own", "--gpu", "A100", "--db", loaded).stdout
+    worst = max(value for row in document["slowdown"] for value in row)
+    assert f"{worst:.2f}" in listed.splitlines()[2]
+    assert "more cells" in listed
     assert "H100" in as_json("matrix", "--dataset", "own", "--gpu", "H100", "--db", loaded, code=1)["error"]
 
 

@@ -96,10 +96,18 @@ def test_what_libraries_print_never_reaches_standard_output(cli: Run, monkeypatc
 
 
 def test_a_missing_database_is_named_and_not_made(as_json: Callable[..., Any], db: Path) -> None:
-    for command in (["check"], ["matrix", "--dataset", "own", "--gpu", "V100"]):
+    for command in (["check"], ["stalls"], ["models"], ["matrix", "--dataset", "own", "--gpu", "V100"]):
         document = as_json(*command, "--db", db, code=1)
         assert str(db) in document["error"]
     assert not db.exists()
+
+
+def test_a_database_that_cannot_be_made_or_read_is_a_sentence(as_json: Callable[..., Any], tmp_path: Path) -> None:
+    broken = tmp_path / "broken.duckdb"
+    broken.write_text("no database")
+    assert "can't be opened" in as_json("check", "--db", broken, code=1)["error"]
+    (tmp_path / "file").touch()
+    assert "can't be made" in as_json("import", broken, "--db", tmp_path / "file" / "x.duckdb", code=1)["error"]
 
 
 def test_a_process_keeps_its_streams_apart(process: Process, db: Path) -> None:

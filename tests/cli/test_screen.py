@@ -22,6 +22,17 @@ def test_names_are_neither_markup_nor_terminal_commands(capsys: pytest.CaptureFi
         assert shown in printed
 
 
+def test_figures_are_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("analysis.cli.screen._PIPE_WIDTH", 30)
+    columns = [column("name", "name"), *(column(str(place), str(place), "number") for place in range(12))]
+    Screen().table([{"name": "workload name", **{str(place): 1.234 for place in range(12)}}], columns)
+    printed = capsys.readouterr().out
+    assert printed.count("1.23") == 12
+    assert "workload name" in printed
+
+
 def test_long_names_are_folded_and_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
     Screen().table([{"name": "k" * 1000}], [column("name", "name")])
     assert capsys.readouterr().out.count("k") == 1000
