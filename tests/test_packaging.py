@@ -103,3 +103,8 @@ def test_constraints_are_plain_pins() -> None:
     lines = (ROOT / ".ci" / "constraints.txt").read_text().split()
     assert lines
     assert all(re.fullmatch(r"[a-z0-9_.\-]+==[0-9a-z.+]+", line) for line in lines)
+
+
+def test_test_modules_have_names_of_their_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
