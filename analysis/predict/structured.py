@@ -22,12 +22,16 @@ LEAST_PAIRS = 20
 
 @dataclass(frozen=True)
 class _Views:
-    """What the two views say of pairs: ln S directly, ln of the pair's throughput, and ln of the ratio of shares."""
+    """What the two views say of pairs: ln S directly, ln of the pair's throughput, and ln of the ratio of shares.
+
+    `one_sided` is 1 where one of the jobs has taught the view of shares nothing, though it was seen.
+    """
 
     direct: Floats
     throughput: Floats
     odds: Floats
     variance: Floats
+    one_sided: Floats
 
 
 class StructuredGP(Predictor):
@@ -97,6 +101,9 @@ class StructuredGP(Predictor):
             self.antisymmetric_ = self._gp("antisymmetric").fit(
                 i[odd_first], j[odd_first], value[odd_first] - value[odd_second], jobs
             )
+            # A job that is only ever a co-runner without a slowdown of its own has taught the view of shares nothing.
+            taught, asked = (set(jobs.name[np.concatenate([i[rows], j[rows]])]) for rows in (first, slice(None)))
+            self.one_sided_ = sorted(str(name) for name in asked - taught)
             self.weight_ = self._choose_weight(value, np.minimum(i, j), np.maximum(i, j))
         return self
 
@@ -199,8 +206,9 @@ class StructuredGP(Predictor):
         apart = 0.25 * (product - losses) ** 2
         if self.shares_:
             share = np.log1p(total(np.exp(pair.odds))) - total(pair.throughput) / beside
-            apart = apart + self.weight_ * (1.0 - self.weight_) * (share - out) ** 2
-            out = (1.0 - self.weight_) * out + self.weight_ * share
+            weight = np.where(total(pair.one_sided) > 0, 0.0, self.weight_)
+            apart = apart + weight * (1.0 - weight) * (share - out) ** 2
+            out = (1.0 - weight) * out + weight * share
         spread = total(pair.variance) + np.where(beside > 1, apart, 0.0)
         if variance:
             out = out - np.minimum(self.shift * total(pair.variance), self.most_shift)
@@ -222,13 +230,15 @@ class StructuredGP(Predictor):
         nothing = np.zeros(len(direct))
         spread = self.direct_.variance(a, b) if variance else nothing
         if not self.shares_:
-            return _Views(direct, nothing, nothing, spread)
+            return _Views(direct, nothing, nothing, spread, nothing)
         throughput, odds = self.symmetric_.predict(a, b), self.antisymmetric_.predict(a, b)
+        one_sided = (np.isin(a.name, self.one_sided_) | np.isin(b.name, self.one_sided_)).astype(np.float64)
         if variance:
+            weight = np.where(one_sided > 0, 0.0, self.weight_)
             share = 1.0 / (1.0 + np.exp(-odds))
             of_share = self.symmetric_.variance(a, b) + share**2 * self.antisymmetric_.variance(a, b)
-            spread = (1.0 - self.weight_) * spread + self.weight_ * of_share
-        return _Views(direct, throughput, odds, spread)
+            spread = (1.0 - weight) * spread + weight * of_share
+        return _Views(direct, throughput, odds, spread, one_sided)
 
     def _gp(self, mode: str) -> PairGP:
         return PairGP(mode, self.max_rows, self.max_iter, self.seed)  # type: ignore[arg-type]

@@ -200,6 +200,21 @@ def test_pairs_teach_larger_sets_by_hand(frame: TrainingFrame) -> None:
     assert model.predict(triple)[0] == pytest.approx(max(expected, np.log(0.8)))
 
 
+def test_a_job_without_slowdowns_of_its_own_leaves_the_view_of_shares_out(frame: TrainingFrame) -> None:
+    pairs = protocols.prepare(frame, "unseen-pair")
+    mute = pairs.rows["workload"].iloc[0]
+    rest = pairs.take(np.flatnonzero(pairs.rows["workload"] != mute))
+    model = StructuredGP(shift=0.0).fit(rest.X, rest.y)
+    assert model.one_sided_ == [mute]
+    assert model.weight_ > 0
+    beside = rest.X[rest.X["others"].map(lambda others: others == (mute,))]
+    members = model.reader_.read(beside)
+    jobs = model.jobs_of(members)
+    direct = model.direct_.predict(take(jobs, members.own), take(jobs, members.others[:, 0]))
+    assert model.predict(beside) == pytest.approx(np.maximum(direct, np.log(0.8)))
+    assert StructuredGP().fit(pairs.X, pairs.y).one_sided_ == []
+
+
 def test_sets_of_three_alone_teach_something(frame: TrainingFrame) -> None:
     triples = frame.take(np.flatnonzero(frame.rows["k"] == 3))
     model = StructuredGP().fit(triples.X, triples.y)
