@@ -47,6 +47,12 @@ def import_files(
         typer.Option("--gpu", metavar="G", help="The GPU the profiles were taken on; else guessed or unknown."),
     ] = None,
     dataset: Annotated[str, typer.Option("--dataset", metavar="D", help="Data set that the files belong to.")] = "own",
+    mapping: Annotated[
+        str | None,
+        typer.Option(
+            "--mapping", metavar="M", help="Read tables by this saved mapping; `stallscope mappings` has them."
+        ),
+    ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
@@ -54,7 +60,7 @@ def import_files(
     from analysis.ingest.importer import import_paths
 
     with opened(db, must_exist=False) as database:
-        reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset)
+        reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
     return _account(reports)
 
 

@@ -69,6 +69,8 @@ class Hints:
         files that hold co-run values only.
     title, licence, citation : str or None
         Of the data set, as the catalogue states them.
+    mapping : str or None
+        Name of a saved mapping, by which a table is read whatever its own columns are called.
     """
 
     workload: str | None = None
@@ -78,6 +80,7 @@ class Hints:
     title: str | None = None
     licence: str | None = None
     citation: str | None = None
+    mapping: str | None = None
 
 
 class Format(Protocol):

@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
+from analysis.ingest import mapping
 from analysis.ingest.format import Format, Hints, Opened
 from analysis.ingest.formats import choose
 from analysis.ingest.opening import opened_files
@@ -34,6 +35,7 @@ def import_paths(
     workload: str | None = None,
     gpu: str | None = None,
     dataset: str = "own",
+    mapping: str | None = None,
 ) -> list[ImportReport]:
     """Import files, folders and patterns; one bad file never keeps the others out.
 
@@ -47,13 +49,15 @@ def import_paths(
         For profiles; otherwise the file's name, and the GPU that the file tells.
     dataset : str
         Data set to load into.
+    mapping : str, optional
+        Name of a saved mapping to read the files by.
 
     Returns
     -------
     list of ImportReport
         One a file, in the order of the names.
     """
-    hints = Hints(workload=workload, gpu=gpu, dataset=dataset)
+    hints = Hints(workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
     reports: list[ImportReport] = []
     for path in paths:
         found = list(_expand(Path(path)))
@@ -128,7 +132,7 @@ def _import_opened(
         duplicate = find_duplicate(db, opened.sha256)
         if duplicate is not None:
             return _duplicate(db, opened, duplicate)
-        found = choose(opened)
+        found = _format(db, opened, hints)
         parsed = found.parse(opened, hints)
         _check(opened, parsed, path, before)
         simulated = check_dataset(db, hints.dataset, opened)
@@ -142,6 +146,16 @@ def _import_opened(
     except Exception as error:
         _log.exception("import failed", file=opened.name, format=found.name if found else None)
         return _refused(opened.name, _unexpected(opened.name, error), found)
+
+
+def _format(db: Database, opened: Opened, hints: Hints) -> Format:
+    """Return the user's mapping, the format that claims the file, or the saved mapping that has its columns."""
+    if hints.mapping is not None:
+        return mapping.format_of(mapping.named(db, hints.mapping))
+    try:
+        return choose(opened)
+    except InputRefusedError as error:
+        return mapping.choose_mapped(opened, mapping.saved(db), error)
 
 
 def _check(opened: Opened, parsed: Parsed, path: Path, before: tuple[int, int] | None) -> None:

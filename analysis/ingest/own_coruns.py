@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.decimals import Decimals
+from analysis.ingest.delimited import Sheet
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.own_columns import CORUN_COLUMNS, is_corun
 from analysis.ingest.own_naming import MEASURES, name_rows, solo_rows, workloads
@@ -26,6 +28,10 @@ class OwnCoruns:
     name = "own-coruns"
     title = "StallScope co-run table (CSV or Parquet)"
 
+    def read(self, opened: Opened) -> tuple[Sheet, Decimals, dict[str, str]]:
+        """Read the text cells under the documented names, the decimal mark, and which column was which."""
+        return read_own(opened, CORUN_COLUMNS)
+
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header names a run and a measure of the co-run."""
         return is_corun(header(opened))
@@ -38,7 +44,7 @@ class OwnCoruns:
         InputRefusedError
             If the file can't be read, or no row of it can be used.
         """
-        sheet, decimals, written = read_own(opened, CORUN_COLUMNS)
+        sheet, decimals, written = self.read(opened)
         frame = blank_zeros(fill_outcome(typed(sheet, CORUN_COLUMNS, decimals)))
         check(sheet, frame, CORUN_COLUMNS)
         frame = name_rows(frame, hints)

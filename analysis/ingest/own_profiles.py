@@ -25,6 +25,10 @@ class OwnProfiles:
     name = "own-profiles"
     title = "StallScope profile table (CSV or Parquet)"
 
+    def read(self, opened: Opened) -> tuple[Sheet, Decimals, dict[str, str]]:
+        """Read the text cells under the documented names, the decimal mark, and which column was which."""
+        return read_own(opened, PROFILE_COLUMNS)
+
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header names a workload and something measured of it alone, and no run."""
         return is_profile(header(opened))
@@ -37,7 +41,7 @@ class OwnProfiles:
         InputRefusedError
             If the file can't be read, or no row of it can be used.
         """
-        sheet, decimals, written = read_own(opened, PROFILE_COLUMNS)
+        sheet, decimals, written = self.read(opened)
         extra = [name for name in sheet.header if name not in written]
         frame = typed(sheet, PROFILE_COLUMNS, decimals)
         check(sheet, frame, PROFILE_COLUMNS)

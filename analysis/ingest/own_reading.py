@@ -34,6 +34,17 @@ def header(opened: Opened) -> tuple[str, ...]:
         return ()
 
 
+def read_sheet_of(opened: Opened) -> Sheet:
+    """Read the table as text cells under the names that it writes.
+
+    Raises
+    ------
+    InputRefusedError
+        If the file can't be read.
+    """
+    return _read_parquet(opened) if is_parquet(opened) else read_sheet(opened)
+
+
 def read_own(opened: Opened, columns: Sequence[Column]) -> tuple[Sheet, Decimals, dict[str, str]]:
     """Read the table and name its known columns as documented; other columns keep their names.
 
@@ -58,7 +69,7 @@ def read_own(opened: Opened, columns: Sequence[Column]) -> tuple[Sheet, Decimals
     InputRefusedError
         If the file can't be read, or two of its columns mean the same.
     """
-    sheet = _read_parquet(opened) if is_parquet(opened) else read_sheet(opened)
+    sheet = read_sheet_of(opened)
     names = known(sheet.header, columns)
     written: dict[str, str] = {}
     for name, meaning in names.items():

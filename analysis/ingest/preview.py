@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.errors import StallScopeError
+from analysis.errors import InputRefusedError, StallScopeError
 from analysis.ingest import guesses
-from analysis.ingest.format import Hints
+from analysis.ingest.delimited import MAX_COLUMNS
+from analysis.ingest.format import Hints, Opened
 from analysis.ingest.formats import choose
+from analysis.ingest.mapping import TableMapping, choose_mapped
 from analysis.ingest.opening import opened_files
+from analysis.ingest.own_reading import header
 from analysis.ingest.reports import gpus_of, of_parsed
 
 _log = structlog.get_logger(__name__)
@@ -43,6 +47,8 @@ class Preview(BaseModel):
         One sentence each.
     error : str or None
         Why it can't be loaded, and the cure.
+    columns : list of str
+        Of a table that no format claims: its columns, which can be mapped by hand.
     files : int
         Number of files in it; more than one for an archive, of which the first is described.
     """
@@ -62,10 +68,11 @@ class Preview(BaseModel):
     launches: int | None = None
     warnings: list[str] = Field(default_factory=list)
     error: str | None = None
+    columns: list[str] = Field(default_factory=list)
     files: int = 1
 
 
-def preview(path: Path, *, name: str | None = None) -> Preview:
+def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapping] = ()) -> Preview:
     """Read a file without loading it.
 
     Parameters
@@ -74,6 +81,8 @@ def preview(path: Path, *, name: str | None = None) -> Preview:
         The file.
     name : str, optional
         Its name as the user knows it.
+    mappings : sequence of TableMapping
+        Saved mappings, for tables that no format claims.
 
     Returns
     -------
@@ -84,18 +93,27 @@ def preview(path: Path, *, name: str | None = None) -> Preview:
     try:
         with opened_files(path, name=shown) as files:
             opened = files[0]
-            found = choose(opened)
+            try:
+                found = choose(opened)
+            except InputRefusedError as error:
+                if not (columns := _columns(opened)):
+                    raise
+                try:
+                    found = choose_mapped(opened, mappings, error)
+                except InputRefusedError:
+                    return Preview(file=shown, error=error.sentence, columns=columns, files=len(files))
             workload, parts = guesses.suggested_workload(opened.name)
             # A workload is given so that nothing is said about what the form asks anyway.
             parsed = found.parse(opened, Hints(workload=workload))
             told = of_parsed(opened.name, parsed, None)
             is_profile = "kernel" in parsed.frames
+            is_telemetry = "telemetry" in parsed.frames
             named = [gpu for gpu in gpus_of(parsed) if gpu != guesses.UNKNOWN]
             return Preview(
                 file=shown,
                 format=found.name,
                 title=found.title,
-                asks_workload=is_profile,
+                asks_workload=is_profile or is_telemetry,
                 asks_gpu=is_profile and (bool(parsed.report.get("gpu_candidates")) or not named or len(named) == 1),
                 workload=workload if is_profile else None,
                 parts=dict(parts.known()) if is_profile else {},
@@ -114,3 +132,12 @@ def preview(path: Path, *, name: str | None = None) -> Preview:
             file=shown,
             error=f"{shown}: the file could not be read ({type(error).__name__}). Please report it with the file.",
         )
+
+
+def _columns(opened: Opened) -> list[str]:
+    """Return the columns of a table that can be mapped; none where it is none."""
+    names = list(header(opened))
+    few = len(names) < 2 or len(names) > MAX_COLUMNS or len(set(names)) < len(names)
+    if few or any(name.lstrip().startswith(("{", "[", "<", "==")) for name in names):
+        return []
+    return names

@@ -10,12 +10,13 @@ import streamlit as st
 from analysis.errors import CancelledError
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import Preview, import_all, preview
+from analysis.ingest.mapping import saved
 from analysis.ingest.templates import TEMPLATES, column_table
 from analysis.jobs.runner import Progress
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.loader import find_duplicate, remove_source
-from analysis.ui import frame, markdown
+from analysis.ui import frame, mapping, markdown
 from analysis.ui.resources import database, jobs
 from analysis.ui.spool import Spooled, spool
 
@@ -60,7 +61,8 @@ def drop_zone() -> None:
         "Profiles, co-run tables, telemetry: drop any number of files",
         accept_multiple_files=True,
         key=f"files-{current.round}",
-        help="Nsight Compute CSV (ncu --csv), co-run and profile tables, and the public data sets. Gzip is fine.",
+        help="Nsight Compute (ncu --csv), Nsight Systems, nvprof, PyTorch traces, nvidia-smi and DCGM logs, Slurm "
+        "accounts, co-run and profile tables, and the public data sets. Gzip and zip are fine.",
     )
     if not files:
         return
@@ -71,7 +73,7 @@ def drop_zone() -> None:
                 item.discard()
                 continue
             status.update(label=f"Looking at {markdown.plain(item.name)} …")
-            seen = preview(item.path, name=item.name)
+            seen = preview(item.path, name=item.name, mappings=saved(database()))
             current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
     # A new key empties the widget, and with it the server's memory.
     current.round += 1
@@ -124,6 +126,9 @@ def _row(item: Pending) -> None:
             with st.expander(frame.count(len(item.seen.warnings), "note"), type="compact"):
                 for text in item.seen.warnings:
                     st.caption(f":orange[:material/warning:] {markdown.sentence(text, 600)}")
+    mappable = item.seen.columns if item.duplicate is None else []
+    if mappable and mapping.editor(item.file.path, item.file.name, mappable, key):
+        _look_again()
     if item.seen.error is not None or item.duplicate is not None:
         return
     with workload:
@@ -132,7 +137,9 @@ def _row(item: Pending) -> None:
                 "Workload",
                 value=item.seen.workload or "",
                 key=f"workload-{key}",
-                help="Guessed from the file name. Several files with one name make one profile.",
+                help="Guessed from the file name. Several files with one name make one profile."
+                if item.seen.workload
+                else "The job that ran meanwhile, if it was one; else leave it blank.",
             )
     with gpu:
         if item.seen.asks_gpu:
@@ -148,6 +155,15 @@ def _row(item: Pending) -> None:
                 placeholder="Which GPU?",
                 help="The file names the compute capability at most; the first ones in the list have it.",
             )
+
+
+def _look_again() -> None:
+    """Read what waits again, now that a mapping may fit it."""
+    mappings = saved(database())
+    for item in state().pending:
+        if item.seen.columns:
+            item.seen = preview(item.file.path, name=item.file.name, mappings=mappings)
+    st.rerun()
 
 
 def _described(item: Pending) -> str:
