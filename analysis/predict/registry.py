@@ -15,7 +15,6 @@ from analysis.predict import closed_form, effects, learners, published
 from analysis.predict.base import Predictor
 from analysis.predict.ensemble import StallScope
 from analysis.predict.learners import Plain
-from analysis.predict.structured import StructuredGP
 
 Kind = Literal["reference", "published", "learner", "stallscope", "own"]
 
@@ -90,7 +89,6 @@ _SPECS = (
                   lambda: learners.Boosting(what=learners.STALLS), calibrate=True),
     PredictorSpec("boosting-both", "Gradient boosting, counters and stalls", "learner",
                   lambda: learners.Boosting(what=(*learners.COUNTERS, "stalls")), calibrate=True),
-    PredictorSpec("structured", "Structured Gaussian process", "stallscope", StructuredGP, calibrate=True),
     PredictorSpec(DEFAULT, "StallScope", "stallscope", StallScope, calibrate=True),
 )  # fmt: skip
 
