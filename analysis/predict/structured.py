@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,9 @@ from analysis.predict.schema import Floats, Ints
 
 #: Fewer complete pairs than this make no view of shares.
 LEAST_PAIRS = 20
+
+#: Pairs that are predicted at once.
+BLOCK = 50_000
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ class StructuredGP(Predictor):
         # Sets share their pairs: each distinct pair is asked once.
         code = a * len(jobs.x) + b
         distinct, back = np.unique(code, return_inverse=True)
-        pair = self._views(take(jobs, distinct // len(jobs.x)), take(jobs, distinct % len(jobs.x)), variance)
+        pair = self._of_pairs(jobs, distinct, variance)
         count = len(own)
         beside = np.maximum((others >= 0).sum(axis=1), 1).astype(np.float64)
 
@@ -224,6 +227,14 @@ class StructuredGP(Predictor):
         """Names of the frame's columns that the predictor reads."""
         kept = [name for name in self.scale_.kept_names if name in BY_NAME]
         return [column for name in kept for column in (f"own_{name}", others_column(name))]
+
+    def _of_pairs(self, jobs: Jobs, code: Ints, variance: bool) -> _Views:
+        """Return the views of pairs, numbered ``first * jobs + second``, a block at a time to bound the memory."""
+        blocks = []
+        for start in range(0, max(len(code), 1), BLOCK):
+            first, second = np.divmod(code[start : start + BLOCK], len(jobs.x))
+            blocks.append(self._views(take(jobs, first), take(jobs, second), variance))
+        return _Views(*(np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(_Views)))
 
     def _views(self, a: Jobs, b: Jobs, variance: bool) -> _Views:
         direct = self.direct_.predict(a, b)

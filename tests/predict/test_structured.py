@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 
-from analysis.predict import features, protocols
+from analysis.predict import features, protocols, structured
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.pairgp import Jobs, PairGP, take
 from analysis.predict.pairprofiles import ProfileReader
@@ -245,6 +245,15 @@ def test_no_features_at_all_still_predict(tmp_path) -> None:
         bare = features.build(database, "syn")
     model = StructuredGP().fit(bare.X, bare.y)
     assert np.abs(np.expm1(model.predict(bare.X) - bare.y)).mean() < 0.1
+
+
+def test_blocks_of_pairs_change_nothing(
+    frame: TrainingFrame, fitted: StructuredGP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, spread = fitted.predict(frame.X), fitted.predict_std(frame.X)
+    monkeypatch.setattr(structured, "BLOCK", 7)
+    assert fitted.predict(frame.X) == pytest.approx(whole, abs=1e-12)
+    assert fitted.predict_std(frame.X) == pytest.approx(spread, abs=1e-12)
 
 
 def test_clones_and_seeds_agree(frame: TrainingFrame, fitted: StructuredGP) -> None:
