@@ -46,11 +46,14 @@ def _changes(codes: Ints) -> Bools:
 
 
 def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
-    """Return one row a launch from the first row of each."""
+    """Return one row a launch from the first row of each; texts are categories, absent where the cell is empty."""
 
-    def column(name: str) -> pd.Series:  # type: ignore[type-arg]
+    def column(name: str) -> pd.Categorical:
         codes, values = cells.codes(name)
-        return pd.Series(np.array([value or None for value in values] + [None], dtype=object)[codes[first]])
+        kept = [value for value in values if value]
+        place = {value: number for number, value in enumerate(kept)}
+        target = np.array([place.get(value, -1) for value in values], dtype=np.int32)
+        return pd.Categorical.from_codes(target[codes[first]], categories=pd.Index(kept, dtype=object))
 
     return pd.DataFrame(
         {

@@ -77,8 +77,13 @@ def profile(
         )
     workload, assumed = guesses.workload_of(opened.name, hints)
     said = _device_names(measured) or [text for _, text in cells.other]
-    gpu = guesses.gpu_of(built.kernel["cc"].fillna(""), opened.name, hints, said)
-    kernel = built.kernel.assign(workload=workload, gpu=built.kernel["cc"].fillna("").map(gpu.by_cc))
+    cc = built.kernel["cc"].astype(object)
+    cc = cc.where(cc.notna(), "")
+    gpu = guesses.gpu_of(cc.unique(), opened.name, hints, said)
+    constant = np.zeros(len(cc), dtype=np.int8)
+    kernel = built.kernel.assign(
+        workload=pd.Categorical.from_codes(constant, categories=[workload]), gpu=cc.map(gpu.by_cc).astype("category")
+    )
     share, total = accounted(
         built.marks, measured.launch, measured.metric, measured.metric_names, built.values, len(kernel)
     )

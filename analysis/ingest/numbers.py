@@ -185,7 +185,12 @@ def convert(column: pa.Array, separators: Separators) -> Numbers:
 
 
 def _convert(column: pa.Array, separators: Separators) -> Numbers:
-    text = _bare(column)
+    found = _converted(column, separators)
+    # Blanks and the values of instances are rare: they are looked for where some cell could not be read without.
+    return _converted(_bare(column), separators) if found.wrong.any() else found
+
+
+def _converted(text: pa.Array, separators: Separators) -> Numbers:
     missing = pc.is_in(text, _MISSING)
     absent = missing.to_numpy(zero_copy_only=False)
     there = pc.if_else(missing, pa.scalar(None, pa.string()), text) if absent.any() else text
