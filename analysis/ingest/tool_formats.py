@@ -10,6 +10,7 @@ from analysis.ingest.gpu_summary import NsysSummary, NvprofSummary
 from analysis.ingest.gpu_trace import GpuTrace
 from analysis.ingest.grafana import Grafana
 from analysis.ingest.kineto import Kineto
+from analysis.ingest.ncu_report import NcuReport
 from analysis.ingest.nsys_sqlite import NsysSqlite
 from analysis.ingest.nvprof_metrics import NvprofMetrics
 from analysis.ingest.prometheus import PrometheusJson
@@ -18,6 +19,7 @@ from analysis.ingest.smi_log import SmiLog
 from analysis.ingest.smi_monitor import SmiMonitor
 
 TOOL_FORMATS: tuple[Format, ...] = (
+    NcuReport(),
     NsysSqlite(),
     Kineto(),
     PrometheusJson(),
