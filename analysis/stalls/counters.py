@@ -119,8 +119,8 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     keys = KEYS[by]
     launches = queries.launches(database, choice)
     names, columns, scales, percent = _names()
-    found = fetch(database, choice, launches, names)
-    usable = ~percent[found.code] | found.percent
+    found = fetch(database, choice, launches, names, units=True)
+    usable = ~percent[found.code] | (found.percent if found.percent is not None else False)
     at, code, value = found.position[usable], found.code[usable], found.value[usable]
     if not at.size:
         return pd.DataFrame({name: pd.Series(dtype=float if name in NAMES else object) for name in [*keys, *NAMES]})

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from analysis.reference import stall_reasons
 from analysis.reference.stall_families import BY_NAME, FAMILIES
+from analysis.stalls import known
 from analysis.stalls.values import Floats, Ints, Values, fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import launches as queries
-
-#: Stall metrics of each open database, and the write that they were looked up after.
-_KNOWN: WeakKeyDictionary[Database, tuple[int, pd.DataFrame]] = WeakKeyDictionary()
 
 _ORDER = {family.name: position for position, family in enumerate(FAMILIES)}
 
@@ -39,7 +36,7 @@ class LaunchStalls:
         known (whether the tool stated the total; else it is the sum). Launches whose reasons are all zero or n/a are
         left out: they say nothing about where their warps wait.
     values : Values
-        All metrics that were fetched.
+        The other metrics that were fetched.
     """
 
     launches: pd.DataFrame
@@ -64,7 +61,7 @@ class LaunchStalls:
         wanted = self.launches["profile_id"].map(families.map(number)).fillna(-1).to_numpy(np.int64)
         of_entry = self.entries["stall_family"].map(number).to_numpy(np.int64)
         kept = wanted[self.position] == of_entry[self.entry]
-        of_total = self.totals["stall_family"].map(number).to_numpy(np.int64)
+        of_total = self.totals["stall_family"].astype(str).map(number).to_numpy(np.int64)
         totals = self.totals[wanted[self.totals["position"]] == of_total].reset_index(drop=True)
         return replace(
             self, position=self.position[kept], entry=self.entry[kept], value=self.value[kept], totals=totals
@@ -87,30 +84,21 @@ def read(database: Database, chosen: Filter, also: Sequence[str] = ()) -> Launch
         Other metrics to fetch in the same pass, found in `LaunchStalls.values`.
     """
     launches = queries.launches(database, chosen)
-    names = _names_of(database)
+    names = _stall_names(known.stall_metrics(database))
     entries = names.drop_duplicates("entry").sort_values("entry")[["stall_family", "reason"]].reset_index(drop=True)
     stated = [name for family in entries["stall_family"].unique() for name in BY_NAME[family].totals]
     wanted = list(dict.fromkeys([*names["metric"], *stated, *also]))
-    values = fetch(database, chosen, launches, wanted if len(names) and len(launches) else [])
-    position, entry, value = _best(values.of(list(names["metric"])), names)
-    totals = _totals(values, entries, position, entry, value)
-    return LaunchStalls(launches, entries, position, entry, value, totals, values)
+    found = fetch(database, chosen, launches, wanted if len(names) and len(launches) else [])
+    stalls, others = found.split(len(names))
+    position, entry, value = _best(stalls, names)
+    totals = _totals(others, entries, position, entry, value)
+    return LaunchStalls(launches, entries, position, entry, value, totals, others)
 
 
-def _names_of(database: Database) -> pd.DataFrame:
-    """Return `_stall_names` of the database, looked up again only after a write."""
-    version, known = _KNOWN.get(database, (-1, None))
-    if known is None or version != database.version:
-        version = database.version
-        known = _stall_names(queries.stall_metric_names(database))
-        _KNOWN[database] = (version, known)
-    return known
-
-
-def _stall_names(known: pd.DataFrame) -> pd.DataFrame:
+def _stall_names(found: pd.DataFrame) -> pd.DataFrame:
     """One row a metric that carries a quantity: metric, stall_family, reason, rank and scale of its suffix, entry."""
     rows = []
-    for metric, family, reason in known[["metric", "family", "reason"]].itertuples(index=False):
+    for metric, family, reason in found[["metric", "family", "reason"]].itertuples(index=False):
         resolved = stall_reasons.resolve(metric)
         rank, scale = (0, 1.0) if resolved is None or resolved.family != family else (resolved.rank, resolved.scale)
         if rank is not None and scale > 0 and family in BY_NAME:
@@ -140,8 +128,8 @@ def _totals(values: Values, entries: pd.DataFrame, position: Ints, entry: Ints, 
     names = [str(name) for name in family_of.categories]
     code = family_of.codes.astype(np.int64)[entry]
     count = len(values.launches)
-    reported = np.bincount(position * len(names) + code, weights=value, minlength=count * len(names))
-    reported = reported.astype(np.float64).reshape(count, len(names))
+    sums = np.bincount(position * len(names) + code, weights=value, minlength=count * len(names))
+    reported: Floats = sums.astype(np.float64).reshape(count, len(names))
     total = np.full_like(reported, np.nan)
     for column, name in enumerate(names):
         family = BY_NAME[name]
@@ -158,7 +146,7 @@ def _totals(values: Values, entries: pd.DataFrame, position: Ints, entry: Ints, 
     return pd.DataFrame(
         {
             "position": at,
-            "stall_family": np.array(names, dtype=object)[column_of],
+            "stall_family": pd.Categorical.from_codes(column_of, dtype=pd.CategoricalDtype(names)),
             "reported": reported[at, column_of],
             "total": np.where(known, total, reported)[at, column_of],
             "known": known[at, column_of],
@@ -178,7 +166,7 @@ def preferred_family(stalls: LaunchStalls) -> pd.Series[str]:
     table = pd.DataFrame(
         {
             "profile_id": stalls.launches["profile_id"].to_numpy()[at],
-            "stall_family": pd.Categorical(stalls.totals["stall_family"]),
+            "stall_family": stalls.totals["stall_family"],
             "invocations": stalls.launches["invocations"].to_numpy()[at],
         }
     )

@@ -16,7 +16,7 @@ from analysis.errors import UsageError
 from analysis.reference import stall_reasons
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.launches import LaunchStalls, preferred_family, read
-from analysis.stalls.weights import COUNTS, METRICS, TRACE, TRACE_AND_WARPS, launch_weights, weigh
+from analysis.stalls.weights import COUNTS, METRICS, SENTENCES, TRACE, TRACE_AND_WARPS, Weighing, launch_weights, weigh
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import launches as queries
@@ -34,6 +34,9 @@ COLUMNS = [
     "stall_family", "reason", "group", "share", "cycles", "accounted", "total", "launches", "kernels", "weight",
     "profiled", "sources", "simulated",
 ]  # fmt: skip
+
+#: The kinds of weights, so that a million launches carry a number each.
+KINDS = list(SENTENCES)
 
 #: Below this percentage of accounted warp cycles a profile carries a warning.
 ENOUGH_ACCOUNTED = 95.0
@@ -114,34 +117,30 @@ def stall_shares(
 
 def _weighed(stalls: LaunchStalls, weights: pd.DataFrame) -> pd.DataFrame:
     """Add the weights of each launch: chosen for a whole profile, so that its kernels compare with one another."""
-    totals = stalls.totals.copy()
+    totals = stalls.totals
     at = totals["position"].to_numpy()
     profile = stalls.launches["profile_id"].to_numpy()[at]
-    totals["weight"], totals["issues"], totals["kind"], totals["traced"] = 0.0, 0.0, "", np.nan
-    for rows in totals.groupby(profile, sort=False).groups.values():
-        family = BY_NAME[str(totals.at[rows[0], "stall_family"])]
-        total = totals.loc[rows, "total"].to_numpy(float)
-        of_rows = weights.iloc[totals.loc[rows, "position"]]
+    own = weights.iloc[at].reset_index(drop=True)
+    total = totals["total"].to_numpy(float)
+    weight, issues, kind = np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at), dtype=np.int64)
+    for rows in pd.Series(profile).groupby(profile, sort=False).indices.values():
+        family = BY_NAME[str(totals["stall_family"].iloc[rows[0]])]
         if family.kind == "count":
-            totals.loc[rows, ["weight", "issues"]] = np.column_stack([total, total])
-            totals.loc[rows, "kind"] = COUNTS
-            continue
-        weighing = weigh(of_rows, total, per_issue=family.cycles)
-        totals.loc[rows, "weight"] = weighing.warp_cycles
-        totals.loc[rows, "issues"] = weighing.issues
-        totals.loc[rows, "kind"] = weighing.kind
-        totals.loc[rows, "traced"] = of_rows["traced_ns"].to_numpy()
-    totals["trace"] = weights["trace_ns"].to_numpy()[at]
-    return totals
+            found = Weighing(COUNTS, total[rows], total[rows])
+        else:
+            found = weigh(own.iloc[rows], total[rows], per_issue=family.cycles)
+        weight[rows], issues[rows], kind[rows] = found.warp_cycles, found.issues, KINDS.index(found.kind)
+    return totals.assign(weight=weight, issues=issues, kind=kind, traced=own["traced_ns"], trace=own["trace_ns"])
 
 
 def _shares(stalls: LaunchStalls, totals: pd.DataFrame) -> pd.DataFrame:
     """Sum the weighted shares and cycles of each thing and reason: thing, entry's family and reason, share, cycles."""
     row_of = np.full(len(stalls.launches), -1, dtype=np.int64)
     row_of[totals["position"]] = np.arange(len(totals))
-    row = row_of[stalls.position]
+    row, entry, value = row_of[stalls.position], stalls.entry, stalls.value
     inside = row >= 0
-    row, entry, value = row[inside], stalls.entry[inside], stalls.value[inside]
+    if not inside.all():
+        row, entry, value = row[inside], entry[inside], value[inside]
     count = len(stalls.entries)
     cell = totals["thing"].to_numpy(np.int64)[row] * count + entry
     per_value = (totals["weight"] / totals["total"]).to_numpy(float)
@@ -178,6 +177,7 @@ def _wholes(totals: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
 
 def _finished(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     cycles = rows["stall_family"].map({name: family.cycles for name, family in BY_NAME.items()}).to_numpy(bool)
+    rows["weight"] = [KINDS[number] for number in rows["weight"]]
     rows["share"] = 100 * rows["share"] / rows["all"]
     rows["cycles"] = np.where(cycles, rows["cycles"] / rows["issues"], np.nan)
     rows["accounted"] = 100 * rows["explained"] / rows["stated"].where(rows["stated"] > 0)

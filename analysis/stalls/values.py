@@ -30,7 +30,7 @@ class Values:
     position, code, value : ndarray
         One item a value: the launch, the metric, and its value in base units.
     percent : ndarray of bool
-        Whether the value's unit is ``%``.
+        Whether the value's unit is ``%``; None where that was not asked for.
     """
 
     launches: pd.DataFrame
@@ -38,7 +38,7 @@ class Values:
     position: Ints
     code: Ints
     value: Floats
-    percent: npt.NDArray[np.bool_]
+    percent: npt.NDArray[np.bool_] | None = None
 
     def of(self, names: Sequence[str]) -> Values:
         """Keep some of the metrics, in the order given; codes become their positions in it."""
@@ -48,9 +48,21 @@ class Values:
                 new[self.names.index(name)] = place
         code = new[self.code]
         kept = code >= 0
-        return Values(
-            self.launches, tuple(names), self.position[kept], code[kept], self.value[kept], self.percent[kept]
-        )
+        if kept.all():
+            return Values(self.launches, tuple(names), self.position, code, self.value, self.percent)
+        percent = None if self.percent is None else self.percent[kept]
+        return Values(self.launches, tuple(names), self.position[kept], code[kept], self.value[kept], percent)
+
+    def split(self, count: int) -> tuple[Values, Values]:
+        """Part the first metrics from the rest, so that the many are not searched again for the few."""
+        first = self.code < count
+        parts = []
+        for kept, names, start in ((first, self.names[:count], 0), (~first, self.names[count:], count)):
+            percent = None if self.percent is None else self.percent[kept]
+            parts.append(
+                Values(self.launches, names, self.position[kept], self.code[kept] - start, self.value[kept], percent)
+            )
+        return parts[0], parts[1]
 
     def table(self) -> Floats:
         """Return the values as launches x metrics, NaN where there is none."""
@@ -59,7 +71,9 @@ class Values:
         return wide
 
 
-def fetch(database: Database, chosen: Filter, launches: pd.DataFrame, names: Sequence[str]) -> Values:
+def fetch(
+    database: Database, chosen: Filter, launches: pd.DataFrame, names: Sequence[str], *, units: bool = False
+) -> Values:
     """Fetch metrics of launches; where a launch prints one several times its first line counts.
 
     Parameters
@@ -70,14 +84,17 @@ def fetch(database: Database, chosen: Filter, launches: pd.DataFrame, names: Seq
         As `analysis.store.queries.launches.launches`.
     names : sequence of str
         Metrics, each once.
+    units : bool
+        Whether to say which values are in percent.
     """
-    found = queries.values(database, chosen, names, ordered=False)
+    found = queries.values(database, chosen, names, ordered=False, units=units)
     position, code = _positions(launches, found["kernel_id"]), found["code"].to_numpy(np.int64)
     cell = position * len(names) + code
     if cell.size and int(np.bincount(cell).max()) > 1:
-        found = queries.values(database, chosen, names).drop_duplicates(["kernel_id", "code"])
+        found = queries.values(database, chosen, names, units=units).drop_duplicates(["kernel_id", "code"])
         position, code = _positions(launches, found["kernel_id"]), found["code"].to_numpy(np.int64)
-    value, percent = found["value"].to_numpy(np.float64), found["percent"].to_numpy(bool)
+    value = found["value"].to_numpy(np.float64)
+    percent = found["percent"].to_numpy(bool) if units else None
     return Values(launches, tuple(names), position, code, value, percent)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.stalls import known
 from analysis.stalls.values import Values
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -85,8 +86,9 @@ def launch_weights(database: Database, chosen: Filter, values: Values, stalled: 
             "trace_ns": np.nan,
         }
     )
-    traces = queries.gpu_time(database, chosen)
-    if len(traces):
+    timing = known.timing_sources(database)
+    traces = queries.gpu_time(database, chosen, timing) if timing else None
+    if traces is not None and len(traces):
         names = queries.kinds(database, launches["kind"].unique())
         _join_traces(weights, traces, launches, names, stalled)
     return weights

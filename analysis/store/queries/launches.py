@@ -72,7 +72,9 @@ def stall_metric_names(database: Database) -> pd.DataFrame:
     )
 
 
-def values(database: Database, chosen: Filter, names: Sequence[str], *, ordered: bool = True) -> pd.DataFrame:
+def values(
+    database: Database, chosen: Filter, names: Sequence[str], *, ordered: bool = True, units: bool = False
+) -> pd.DataFrame:
     """Return the values of some metrics of all chosen launches, as numbers only.
 
     Parameters
@@ -85,16 +87,18 @@ def values(database: Database, chosen: Filter, names: Sequence[str], *, ordered:
         Names of metrics.
     ordered : bool
         Whether to order by launch, code and line, which costs as much as the rest.
+    units : bool
+        Whether to say which values are in percent.
 
     Returns
     -------
     pd.DataFrame
-        kernel_id, code (position of the metric in ``names``), value, percent (whether the unit is ``%``); values that
-        the tool printed as n/a are left out.
+        kernel_id, code (position of the metric in ``names``), value, and with ``units`` percent (whether the unit is
+        ``%``); values that the tool printed as n/a are left out.
     """
     condition, bound = _condition(chosen, "m")
     return database.query(
-        f"""SELECT m.kernel_id, n.code, m.value, coalesce(m.unit = '%', false) AS percent
+        f"""SELECT m.kernel_id, n.code, m.value{", coalesce(m.unit = '%', false) AS percent" if units else ""}
             FROM kernel_metric m
             JOIN (SELECT unnest(?::VARCHAR[]) AS metric, unnest(range(?))::INTEGER AS code) n USING (metric)
             {condition}{" AND" if condition else "WHERE"} m.value IS NOT NULL
@@ -103,8 +107,19 @@ def values(database: Database, chosen: Filter, names: Sequence[str], *, ordered:
     )
 
 
-def gpu_time(database: Database, chosen: Filter) -> pd.DataFrame:
-    """Return GPU time by kernel from sources that only measure time, such as Nsight Systems.
+def timing_sources(database: Database) -> list[int]:
+    """Return the sources with durations of kernels and no metrics, such as traces of Nsight Systems."""
+    found = database.query(
+        """SELECT DISTINCT k.source_id FROM kernel k
+           WHERE k.duration_ns IS NOT NULL AND k.source_id IN (
+               SELECT source_id FROM source s
+               WHERE NOT EXISTS (SELECT 1 FROM kernel_metric m WHERE m.source_id = s.source_id))"""
+    )
+    return [int(number) for number in found["source_id"]]
+
+
+def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.DataFrame:
+    """Return GPU time by kernel from some sources, those of `timing_sources`.
 
     Returns
     -------
@@ -117,11 +132,9 @@ def gpu_time(database: Database, chosen: Filter) -> pd.DataFrame:
                    sum(k.duration_ns * k.invocations) AS time_ns
             FROM kernel k JOIN source s USING (source_id)
             {condition}{" AND" if condition else "WHERE"} k.duration_ns IS NOT NULL
-                  AND k.source_id IN (
-                      SELECT source_id FROM source o
-                      WHERE NOT EXISTS (SELECT 1 FROM kernel_metric m WHERE m.source_id = o.source_id))
+                  AND k.source_id IN (SELECT unnest(?::INTEGER[]))
             GROUP BY ALL ORDER BY ALL""",
-        bound,
+        [*bound, list(sources)],
     )
 
 
