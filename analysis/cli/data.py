@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,16 +11,20 @@ from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
 from analysis.cli.running import DONE, REFUSED, Answer, answers, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.cli.screen import Screen
     from analysis.ingest.importer import ImportReport
+    from analysis.store.database import Database
 
 #: The fields of one file's report, in the order of the documentation.
 IMPORT_FIELDS = (
     "file", "format", "status", "rows_read", "rows_loaded", "rows_rejected", "set_aside", "launches", "kernels", "runs",
-    "members", "stall_reasons", "gpus", "warnings", "error", "source_id",
+    "members", "stall_reasons", "gpus", "warnings", "error", "source_id", "report",
 )  # fmt: skip
+
+#: Rejected rows that are printed, and that the JSON lists, for each file; the Library page has all of them.
+SHOWN_REJECTS, LISTED_REJECTS = 5, 100
 
 
 def register(app: typer.Typer) -> None:
@@ -61,11 +65,17 @@ def import_files(
 
     with opened(db, must_exist=False) as database:
         reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
-    return _account(reports)
+        return _account(database, reports)
 
 
-def _account(reports: Sequence[ImportReport]) -> Answer:
+def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
+    from analysis.store.queries.sources import rejected_rows
+
     document = [{name: getattr(report, name) for name in IMPORT_FIELDS} for report in reports]
+    for entry, report in zip(document, reports, strict=True):
+        found = report.status == "loaded" and report.source_id is not None and report.rows_rejected
+        rejects = rejected_rows(database, int(report.source_id or 0)) if found else None
+        entry["rejects"] = [] if rejects is None else rejects.head(LISTED_REJECTS).to_dict("records")
     refused = any(report.status == "rejected" for report in reports)
 
     def show(screen: Screen) -> None:
@@ -76,15 +86,32 @@ def _account(reports: Sequence[ImportReport]) -> Answer:
         columns += [column("rows_rejected", "rejected", "count"), column("launches", "launches", "count")]
         columns += [column("runs", "runs", "count"), column("gpus", "GPUs")]
         screen.table(document, columns)
-        for report in reports:
+        for entry, report in zip(document, reports, strict=True):
+            for row in entry["rejects"][:SHOWN_REJECTS]:
+                place = f"line {row['line']}, column {row['column']}" if row["column"] else f"line {row['line']}"
+                screen.line(f"{report.file}, {place}: rejected, {row['reason']}.", style="yellow")
+            if report.rows_rejected > SHOWN_REJECTS:
+                rest = report.rows_rejected - SHOWN_REJECTS
+                screen.line(f"{report.file}: {rest:,} more rejected; the Library page has them all.")
             for rule, count in report.set_aside.items():
-                screen.line(f"{report.file}: {count:,} rows set aside by rule {rule}.")
+                screen.line(f"{report.file}: {count:,} {'row' if count == 1 else 'rows'} set aside by rule {rule}.")
+            for sentence in _decisions(report.report):
+                screen.line(f"{report.file}: {sentence}")
             for warning in report.warnings:
                 screen.line(f"{report.file}: {warning}", style="yellow")
             if report.error:
                 screen.line(report.error, style="bold red")
 
     return Answer(document, show, REFUSED if refused else DONE)
+
+
+def _decisions(report: Mapping[str, Any]) -> Iterator[str]:
+    """Say what was decided about a file's separators, and which of its columns were not read."""
+    if report.get("decimal_mark") == "," and report.get("decimal_reason"):
+        yield f"the comma was read as decimal mark: {report['decimal_reason']}."
+    unread = report.get("columns_not_read") or []
+    if unread:
+        yield f"columns not read: {', '.join(str(name) for name in unread)}."
 
 
 def list_datasets(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
@@ -130,7 +157,7 @@ def load_dataset(
 
     with opened(db, must_exist=False) as database:
         reports = catalogue.load_dataset(database, name, files=list(file or []))
-    return _account(reports)
+        return _account(database, reports)
 
 
 def check(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_json: JsonOption = False) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -200,13 +201,30 @@ def configure_logs(*, verbose: bool) -> None:
 
 
 def progress_line() -> Callable[[float, str], None]:
-    """Return a progress callback that rewrites one line on a terminal and stays silent in a pipe."""
+    """Return a progress callback: one line that is rewritten on a terminal, a line now and then in a pipe."""
     if not sys.stderr.isatty():
-        return lambda fraction, message: None
+        return _sparse_lines()
 
     def report(fraction: float, message: str) -> None:
         end = "\n" if fraction >= 1 else ""
         sys.stderr.write(f"\r\x1b[2K{min(max(fraction, 0.0), 1.0):4.0%}  {message[:100]}{end}")
         sys.stderr.flush()
+
+    return report
+
+
+#: Seconds between two lines of progress that nobody watches on a terminal.
+_PIPE_SECONDS = 15.0
+
+
+def _sparse_lines() -> Callable[[float, str], None]:
+    said = time.monotonic()
+
+    def report(fraction: float, message: str) -> None:
+        nonlocal said
+        if time.monotonic() - said >= _PIPE_SECONDS:
+            said = time.monotonic()
+            sys.stderr.write(f"{min(max(fraction, 0.0), 1.0):4.0%}  {message[:100]}\n")
+            sys.stderr.flush()
 
     return report

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,9 @@ from analysis.report.document import Column
 
 #: Wide enough for every table; a pipe has no edge to fold at.
 _PIPE_WIDTH = 240
+
+#: Names are folded to no less than this; on a narrower terminal the lines break instead.
+_READABLE = 16
 
 
 class Screen:
@@ -58,12 +62,24 @@ class Screen:
         if title:
             self.line(title, style="bold")
         table = Table(show_edge=False, pad_edge=False, header_style="bold", box=None, padding=(0, 2, 0, 0))
-        for column in shown:
+        rows_of_text = [[_printed(record, column) for column in shown] for record in records]
+        for place, column in enumerate(shown):
             text = column.kind in WORDS
-            table.add_column(column.header, justify="left" if text else "right", overflow="fold", no_wrap=not text)
-        for record in records:
-            table.add_row(*(Text(_printed(record, column)) for column in shown))
-        self._console.print(table)
+            words = max(map(len, column.header.split()), default=0)
+            longest = max([words, *(len(row[place]) for row in rows_of_text)])
+            table.add_column(
+                column.header,
+                justify="left" if text else "right",
+                overflow="fold",
+                no_wrap=not text,
+                min_width=min(longest, _READABLE) if text else None,
+            )
+        for row in rows_of_text:
+            table.add_row(*map(Text, row))
+        # A figure that lost its last digits would be another figure: rather than that, the terminal breaks the line.
+        wide = self._console.options.update(width=10_000)
+        least = Measurement.get(self._console, wide, table).minimum
+        self._console.print(table, width=max(least, self._console.width), crop=False, no_wrap=True)
 
 
 def _printed(record: Mapping[Any, Any], column: Column) -> str:

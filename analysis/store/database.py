@@ -48,7 +48,7 @@ class Database:
         self._version = 0
         if path is not None:
             path = path.expanduser()
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             spool = spool or path.parent / "spool"
         self.spool = spool
         self._connection = _connect(path)
@@ -134,6 +134,16 @@ def _connect(path: Path | None) -> duckdb.DuckDBPyConnection:
         ) from error
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StallScopeError(
+            f"the folder {folder} can't be made: {error.strerror or error}",
+            "Check the permissions and the free space, or give another file with --db.",
+        ) from error
+
+
 def _harden(connection: duckdb.DuckDBPyConnection, spool: Path | None, memory_limit: str) -> None:
     """Shut DuckDB off from files, network and Python variables before any user's value meets it."""
     connection.execute("SET memory_limit = ?", [memory_limit])
@@ -141,7 +151,7 @@ def _harden(connection: duckdb.DuckDBPyConnection, spool: Path | None, memory_li
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     if spool is not None:
-        spool.mkdir(parents=True, exist_ok=True)
+        _make_folder(spool)
         connection.execute("SET allowed_directories = ?", [[str(spool.resolve())]])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
