@@ -101,8 +101,7 @@ class PairGP:
             )  # fmt: skip
             self.theta_ = np.asarray(found.x, dtype=np.float64)
             self.noise_ = float(np.exp(self.theta_[-1]))
-            kernels = self._kernels(self.theta_, jobs, jobs)[0]
-            gram = self._gram(kernels, i, j, i, j)
+            gram = self._gram(self._kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
             self.cholesky_ = cholesky(gram + np.diag(self.noise_ * self.multiple_))
             if doubts < heavytails.DOUBTS:
                 residual, spread = heavytails.left_out_singly(inverse_of(self.cholesky_), centred)
@@ -130,10 +129,9 @@ class PairGP:
         out = []
         for rows in held:
             covariance = np.linalg.inv(inverse[np.ix_(rows, rows)])
-            mean = self.y_[rows] - covariance @ alpha[rows]
             # A new measurement has the common noise, whatever is thought of the one that is left out.
             surprise = np.diag(covariance) + self.noise_ * (1.0 - self.multiple_[rows])
-            out.append((np.asarray(mean), np.maximum(surprise, self.noise_)))
+            out.append((self.y_[rows] - covariance @ alpha[rows], np.maximum(surprise, self.noise_)))
         return out
 
     def predict(self, a: Jobs, b: Jobs) -> Floats:
