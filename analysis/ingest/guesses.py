@@ -97,8 +97,8 @@ def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()
     Returns
     -------
     GpuGuess
-        In this order: the user's word, a name in the lines, a name in the file's name, the first GPU of the compute
-        capability, ``unknown``.
+        In this order: the user's word, a name in the lines, a name in the file's name, the GPU family of the compute
+        capability where it has one alone, ``unknown``.
     """
     wanted = list(dict.fromkeys(ccs)) or [""]
     candidates = list(dict.fromkeys(gpu for cc in wanted if cc for gpu in gpus.from_cc(cc)))
@@ -120,14 +120,14 @@ def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()
     by_cc: dict[str, str] = {}
     for cc in wanted:
         fitting = gpus.from_cc(cc) if cc else []
-        by_cc[cc] = fitting[0] if fitting else UNKNOWN
-        if len(fitting) > 1:
-            families = list(dict.fromkeys(str(gpus.load().at[gpu, "family"]) for gpu in fitting))
+        families = list(dict.fromkeys(str(gpus.load().at[gpu, "family"]) for gpu in fitting))
+        by_cc[cc] = fitting[0] if len(families) == 1 else UNKNOWN
+        if len(families) > 1:  # a guess among different GPUs would put numbers under a wrong name
             warnings.append(
-                f"Compute capability {cc} fits {_list(families)}; it was taken as {fitting[0]}; `--gpu` names it."
-                if len(families) > 1
-                else f"Compute capability {cc} is that of the {fitting[0]}; `--gpu` names the variant."
+                f"Compute capability {cc} fits {_list(families)}, so it is stored as {UNKNOWN!r}; `--gpu` names it."
             )
+        elif len(fitting) > 1:
+            warnings.append(f"Compute capability {cc} is that of the {fitting[0]}; `--gpu` names the variant.")
         elif not fitting:
             what = f"No known GPU has compute capability {cc}" if cc else "The file does not say which GPU it is of"
             warnings.append(f"{what}, so it is stored as {UNKNOWN!r}; `--gpu` names it.")

@@ -127,7 +127,9 @@ def _model(profile: Mapping[Any, Any], other: Mapping[Any, Any]) -> tuple[float,
     if plain == plain_other:
         return 1.0, f"model {theirs}"
     words, words_other = set(_words(ours)), set(_words(theirs))
-    if words and words_other and (words <= words_other or words_other <= words):
+    shorter = min(words, words_other, key=len)
+    # A lone letter or number inside another name says nothing.
+    if any(len(word) > 2 for word in shorter) and (words <= words_other or words_other <= words):
         return 0.8, f"model {ours} is part of {theirs}" if words <= words_other else f"model {theirs} is part of {ours}"
     ratio = SequenceMatcher(None, plain, plain_other).ratio()
     return 0.9 * ratio, f"model {ours} resembles {theirs}"

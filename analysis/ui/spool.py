@@ -45,7 +45,7 @@ class Spooled:
 
 
 def spool(uploads: Iterable[UploadedFile]) -> list[Spooled]:
-    """Write uploads to the spool; the same bytes twice are kept once.
+    """Write uploads to the spool, each under a name of its own.
 
     Raises
     ------
@@ -53,14 +53,7 @@ def spool(uploads: Iterable[UploadedFile]) -> list[Spooled]:
         If a file is larger than the settings allow.
     """
     folder = _folder()
-    kept: dict[str, Spooled] = {}
-    for upload in uploads:
-        item = _write(cast("BinaryIO", upload), upload.name, folder)
-        if item.sha256 in kept:
-            item.discard()
-        else:
-            kept[item.sha256] = item
-    return list(kept.values())
+    return [_write(cast("BinaryIO", upload), upload.name, folder) for upload in uploads]
 
 
 def _write(stream: BinaryIO, name: str, folder: Path) -> Spooled:

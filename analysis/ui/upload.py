@@ -46,6 +46,8 @@ class State:
     pending: list[Pending] = field(default_factory=list)
     job: str | None = None
     undone: bool = False
+    #: Files of the last drop whose bytes wait already, with the name they wait under.
+    repeated: list[tuple[str, str]] = field(default_factory=list)
 
 
 def state() -> State:
@@ -66,12 +68,15 @@ def drop_zone() -> None:
     )
     if not files:
         return
-    known = {item.file.sha256 for item in current.pending}
+    known = {item.file.sha256: item.file.name for item in current.pending}
+    current.repeated = []
     with st.status(f"Looking at {frame.count(len(files), 'file')} …", expanded=False) as status:
         for item in spool(files):
             if item.sha256 in known:
                 item.discard()
+                current.repeated.append((item.name, known[item.sha256]))
                 continue
+            known[item.sha256] = item.name
             status.update(label=f"Looking at {markdown.plain(item.name)} …")
             seen = preview(item.path, name=item.name, mappings=saved(database()))
             current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
@@ -84,6 +89,11 @@ def drop_zone() -> None:
 def form() -> None:
     """Show what waits to be loaded, its workload and GPU open to correction, and load it."""
     current = state()
+    for name, first in current.repeated:
+        st.info(
+            f"{markdown.plain(name)} holds the same bytes as {markdown.plain(first)}; it is loaded once.",
+            icon=":material/content_copy:",
+        )
     if not current.pending:
         return
     ready = [item for item in current.pending if item.loadable]

@@ -52,7 +52,7 @@ def test_import_accounts_for_every_file(as_json: Json, db: Path, tmp_path: Path)
     reports = as_json("import", good, bad, empty, tmp_path / "missing.csv", "--db", db, code=1)
     assert [report["status"] for report in reports] == ["loaded", "rejected", "rejected", "rejected"]
     for report in reports:
-        assert list(report) == list(IMPORT_FIELDS)
+        assert list(report) == [*IMPORT_FIELDS, "rejects"]
         assert report["rows_read"] == report["rows_loaded"] + report["rows_rejected"]
         assert (report["error"] is None) == (report["status"] == "loaded")
     assert reports[0]["launches"] == 12
@@ -287,3 +287,21 @@ def test_a_busy_database_is_named_with_its_holder(process: Callable[..., Any], d
         done = process("check", "--db", db, "--json")
     assert done.returncode == 1
     assert "is in use by process" in json.loads(done.stdout)["error"]
+
+
+def test_import_shows_rejects_and_what_was_decided(cli: Callable[..., Result], as_json: Json, tmp_path: Path) -> None:
+    table = tmp_path / "coruns.csv"
+    table.write_text(
+        "run_id,gpu,mechanism,slot,workload,solo_throughput,corun_throughput,extra\n"
+        '1,V100,MPS,0,a,"100,5","50,25",x\n1,V100,MPS,1,b,"80,5","40,25",x\n'
+        "2,V100,MPS,0,a,abc,50,x\n2,V100,MPS,1,b,80,-4,x\n"
+    )
+    shown = cli("import", table, "--db", tmp_path / "a.duckdb").stdout
+    assert "line 4, column solo_throughput: rejected" in shown
+    assert "columns not read: extra" in shown
+    assert "the comma was read as decimal mark" in shown
+    (report,) = as_json("import", table, "--db", tmp_path / "b.duckdb")
+    assert [(row["line"], row["column"]) for row in report["rejects"]] == [
+        (4, "solo_throughput"),
+        (5, "corun_throughput"),
+    ]
