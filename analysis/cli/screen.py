@@ -79,7 +79,10 @@ class Screen:
         # A figure that lost its last digits would be another figure: rather than that, the terminal breaks the line.
         wide = self._console.options.update(width=10_000)
         least = Measurement.get(self._console, wide, table).minimum
-        self._console.print(table, width=max(least, self._console.width), crop=False, no_wrap=True)
+        before = self._console.width
+        self._console.width = max(least, before)
+        self._console.print(table)
+        self._console.width = before
 
 
 def _printed(record: Mapping[Any, Any], column: Column) -> str:
