@@ -11,7 +11,7 @@ st.set_page_config(page_title="StallScope", page_icon=str(asset("data", "brand",
 logo = "logo-dark.svg" if theme() == "dark" else "logo.svg"
 st.logo(str(asset("data", "brand", logo)), size="large")
 
-style.apply()
+style.apply(theme())
 
 page, spec = navigation.navigation()
 with boundary(spec.name):

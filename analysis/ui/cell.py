@@ -50,7 +50,7 @@ def panel(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
         Its row and its column.
     """
     with st.container(border=True, key="cell"):
-        st.markdown(_sentence(matrix, slowed, beside))
+        st.markdown(markdown.unbroken(_sentence(matrix, slowed, beside)))
         runs = cached(cell, database(), matrix.dataset, matrix.gpu, matrix.mechanism or None, slowed, beside)
         if not runs.empty:
             _memory(matrix, runs)

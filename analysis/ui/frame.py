@@ -47,7 +47,7 @@ def header(question: str, filters: Filter | None = None, *, simulated: bool = Fa
 def answer(text: str) -> None:
     """Show the answer in one or two sentences; names in it must have gone through `analysis.ui.markdown`."""
     with st.container(key="answer"):
-        st.markdown(text)
+        st.markdown(markdown.unbroken(text))
 
 
 def chart(

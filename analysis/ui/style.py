@@ -14,6 +14,21 @@ _RULES = """
 """
 
 
-def apply() -> None:
-    """Add the rules to the page."""
-    st.html(_RULES)
+#: On the light accent of the dark theme only dark text can be read; Streamlit writes white on every accent.
+_DARK = """
+<style>
+[data-testid^="stBaseButton-primary"], [data-testid^="stBaseButton-primary"] :is(p, span),
+[data-tag], [data-tag] :is(span, button) { color: #08131C !important; }
+</style>
+"""
+
+
+def apply(theme: str) -> None:
+    """Add the rules to the page.
+
+    Parameters
+    ----------
+    theme : {"light", "dark"}
+        As the reader's browser shows the application.
+    """
+    st.html(_RULES + (_DARK if theme == "dark" else ""))

@@ -122,15 +122,17 @@ def page() -> None:
     with heading:
         frame.header(QUESTION, chosen, simulated=any(one.simulated for one in found.values()))
         frame.answer(answer(next(iter(found.values()))))
+    with st.container():
+        st.subheader("One pair", anchor=False)
+        # Asked before the picture is drawn, which outlines what an address names.
+        picked = matrix.pickers(found)
+        if picked is None:
+            st.caption("Click a cell above, or choose both jobs here, to see the runs behind it.")
+        else:
+            gpu, slowed, beside = picked
+            cell.panel(found[gpu], slowed, beside)
     with picture:
         draw(found, value)
-    st.subheader("One pair", anchor=False)
-    picked = matrix.pickers(found)
-    if picked is None:
-        st.caption("Click a cell above, or choose both jobs here, to see the runs behind it.")
-    else:
-        gpu, slowed, beside = picked
-        cell.panel(found[gpu], slowed, beside)
     rests(found, members["mechanism"].nunique())
 
 

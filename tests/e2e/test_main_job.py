@@ -76,7 +76,7 @@ def matrix(page: Page) -> str:
     expect(panel.get_by_text(f"{SLOWED} beside {BESIDE} takes")).to_be_visible()
     expect(page).to_have_url(re.compile(f"slowed={SLOWED}.*beside={BESIDE}|beside={BESIDE}.*slowed={SLOWED}"))
     expect(panel.get_by_text("What each waits for when it is alone")).to_be_visible()
-    found = re.search(r"takes ([\d.]+) x as long as alone", panel.inner_text())
+    found = re.search(r"takes ([\d.]+)\sx as long as alone", panel.inner_text())
     assert found is not None
     return found[1]
 
@@ -89,7 +89,7 @@ def comparison(page: Page) -> str:
     page.get_by_role("button", name="Score the predictors").click()
     expect(page.get_by_text("The last comparison")).to_be_visible(timeout=WORK)
     answer = page.locator(".st-key-answer").inner_text()
-    found = re.search(r"is off by ([\d.]+) % under unseen-pair", answer)
+    found = re.search(r"is off by ([\d.]+)\s% under unseen-pair", answer)
     assert found is not None, answer
     assert "train median" in answer
     assert "no interference" in answer

@@ -21,7 +21,11 @@ SLOWED, BESIDE = "bert_bs8_amp", "gnn_bs1024_fp32"
 
 
 def words(page: AppTest) -> str:
-    return "\n".join(text.value for text in [*page.markdown, *page.caption, *page.subheader]).replace("\\", "")
+    return (
+        "\n".join(text.value for text in [*page.markdown, *page.caption, *page.subheader])
+        .replace("\\", "")
+        .replace("\xa0", " ")
+    )
 
 
 def test_the_address_opens_a_cell(app: Open, filled: Path) -> None:

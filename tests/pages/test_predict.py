@@ -42,7 +42,11 @@ def trained(trained_file: Path) -> Path:
 
 
 def words(page: AppTest) -> str:
-    return "\n".join(text.value for text in [*page.markdown, *page.caption, *page.subheader]).replace("\\", "")
+    return (
+        "\n".join(text.value for text in [*page.markdown, *page.caption, *page.subheader])
+        .replace("\\", "")
+        .replace("\xa0", " ")
+    )
 
 
 def test_predictors_are_scored_from_the_form(app: Open, filled: Path) -> None:
