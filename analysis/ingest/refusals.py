@@ -16,8 +16,9 @@ NCU_EXPORT = "ncu --import {} --csv --page raw --print-units base > profile.csv"
 NSYS_EXPORT = "nsys stats --report cuda_gpu_kern_sum --format csv --output . {}"
 
 _KNOWN = (
-    "StallScope reads Nsight Compute CSV (`ncu --csv`), its own profile and co-run tables, for which the Data page has "
-    "templates, and the public data sets of its catalogue."
+    "StallScope reads Nsight Compute CSV (`ncu --csv`), tables and SQLite of Nsight Systems, nvprof, PyTorch traces, "
+    "logs of nvidia-smi and DCGM, its own profile and co-run tables, for which the Data page has templates, and the "
+    "public data sets of its catalogue; any other table can be mapped by hand when it is uploaded."
 )
 
 _PACKED = {
