@@ -70,7 +70,9 @@ def slowdown_heatmap(
     labelled = size <= 60
     set_axes(figure, matrix, labelled, True, "", theme)
     set_legend(figure, [matrix], values, predicted, theme)
-    height = 118 + round(pixels * size) + (_room(matrix) if labelled else 0)
+    height = 140 + round(pixels * size) + (_room(matrix) if labelled else 0)
+    # The buttons of the chart lie over its upper edge; the legend stays below them.
+    figure.update_layout(legend={"y": 1 - 24 / height})
     return finish(figure, alt=_alt(matrix, values), theme=theme, height=height)
 
 
@@ -103,8 +105,9 @@ def slowdown_multiples(
     set_legend(figure, padded, values, None, theme)
     figure.update_annotations(font_size=13, yshift=20)
     alt = " ".join(_alt(matrix, values) for matrix in matrices)
-    figure.update_layout(margin={"t": 104})
-    return finish(figure, alt=alt, theme=theme, height=round(140 + rows * height_each + (rows - 1) * 64))
+    height = round(164 + rows * height_each + (rows - 1) * 64)
+    figure.update_layout(margin={"t": 128}, legend={"y": 1 - 24 / height})
+    return finish(figure, alt=alt, theme=theme, height=height)
 
 
 def place_of(matrix: SlowdownMatrix, customdata: Sequence[int]) -> tuple[str, str]:
