@@ -1,4 +1,4 @@
-"""StallScope: which training jobs can share a GPU, and what will each of them pay for it?"""
+"""StallScope says which training jobs can share a GPU, and what each of them will pay for it."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -110,9 +110,13 @@ def slowdown_multiples(
     return finish(figure, alt=alt, theme=theme, height=height)
 
 
-def place_of(matrix: SlowdownMatrix, customdata: Sequence[int]) -> tuple[str, str]:
-    """Return the (row, column) workloads of a selected marker's ``customdata``."""
-    return matrix.workloads[int(customdata[0])], matrix.workloads[int(customdata[1])]
+def place_of(matrix: SlowdownMatrix, customdata: Sequence[int] | Mapping[str, int]) -> tuple[str, str]:
+    """Return the (row, column) workloads of a selected marker's ``customdata``.
+
+    A browser hands a row of packed numbers back as an object with the keys ``"0"`` and ``"1"``, a list as a list.
+    """
+    row, column = (customdata["0"], customdata["1"]) if isinstance(customdata, Mapping) else customdata
+    return matrix.workloads[int(row)], matrix.workloads[int(column)]
 
 
 def _check(matrix: SlowdownMatrix, values: str, predicted: Predicted | None) -> None:

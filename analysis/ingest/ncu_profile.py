@@ -80,10 +80,9 @@ def profile(
     cc = built.kernel["cc"].astype(object)
     cc = cc.where(cc.notna(), "")
     gpu = guesses.gpu_of(cc.unique(), opened.name, hints, said)
-    constant = np.zeros(len(cc), dtype=np.int8)
-    kernel = built.kernel.assign(
-        workload=pd.Categorical.from_codes(constant, categories=[workload]), gpu=cc.map(gpu.by_cc).astype("category")
-    )
+    # One code a launch instead of one string: a million launches share a single name.
+    same = pd.Categorical([workload]).take(np.zeros(len(cc), dtype=np.intp))
+    kernel = built.kernel.assign(workload=same, gpu=cc.map(gpu.by_cc).astype("category"))
     share, total = accounted(
         built.marks, measured.launch, measured.metric, measured.metric_names, built.values, len(kernel)
     )

@@ -145,4 +145,5 @@ def _range(cells: Cells) -> object | None:
     """Keep minimum and maximum as they are printed."""
     if not {col.MINIMUM, col.MAXIMUM} <= set(cells.columns):
         return None
-    return pc.binary_join_element_wise(cells.texts(col.MINIMUM), cells.texts(col.MAXIMUM), " to ")
+    joined: object = pc.binary_join_element_wise(cells.texts(col.MINIMUM), cells.texts(col.MAXIMUM), " to ")
+    return joined

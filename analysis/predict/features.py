@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.errors import NotEnoughDataError, NotFoundError
 from analysis.interference import checks
 from analysis.predict import profiles as solo_profiles
-from analysis.predict.frame import TrainingFrame, assemble
+from analysis.predict.frame import TrainingFrame, all_pairs, assemble
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
@@ -19,7 +19,7 @@ from analysis.store.queries import coruns, sources
 #: Flags of a member that make its slowdown no measurement.
 NO_TARGET_FLAGS = ("hard_coded", "not_measured", "partial")
 
-__all__ = ["TrainingFrame", "build", "flagged_workloads", "for_jobs", "rows_for_sets"]
+__all__ = ["TrainingFrame", "all_pairs", "build", "flagged_workloads", "for_jobs", "rows_for_sets"]
 
 
 def build(

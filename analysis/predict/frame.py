@@ -135,6 +135,59 @@ def assemble(
     return TrainingFrame(dataset, pd.concat([identity, X], axis=1), y, about, terms.schema(), table)
 
 
+def all_pairs(
+    table: pd.DataFrame,
+    gpu: str,
+    mechanism: str,
+    columns: Sequence[str] | None = None,
+    start: int = 0,
+    stop: int | None = None,
+) -> pd.DataFrame:
+    """Build the rows of all ordered pairs of a table's workloads on a GPU, a workload beside itself included.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        Profiles as `profiles.collect` returns them; those of `gpu` are taken.
+    gpu, mechanism : str
+        Where and how the jobs share.
+    columns : sequence of str, optional
+        Numeric columns to compute; all by default.
+    start, stop : int
+        First and end of the target workloads, to build a large square in parts.
+
+    Returns
+    -------
+    pd.DataFrame
+        Identity and numeric columns; row ``(i - start) * workloads + j`` is workload i beside workload j.
+    """
+    table = table[table.index.get_level_values("gpu") == gpu]
+    count = len(table)
+    targets = np.arange(start, count if stop is None else stop)
+    own, other = np.repeat(targets, count), np.tile(np.arange(count), len(targets))
+    names = table.index.get_level_values("workload").to_numpy(dtype=object)
+    model = _attribute(table, "model")
+    alone, models = np.empty(count, dtype=object), np.empty(count, dtype=object)
+    alone[:], models[:] = [(name,) for name in names], [(name,) for name in model]  # one object for all its rows
+    full = np.full(len(own), 100.0 if mechanism.startswith("CUDA MPS") else np.nan)
+    rows = terms.Rows(
+        values={name: table[name].to_numpy(dtype=np.float64) for name in _QUANTITY_NAMES},
+        own=own,
+        others=other[:, None],
+        mechanism=np.full(len(own), mechanism, dtype=object),
+        own_percentage=full,
+        others_percentage=full,
+        gpu=np.broadcast_to(gpu_descriptors(np.array([gpu], dtype=object)), (len(own), len(terms.GPU_DESCRIPTORS))),
+    )
+    identity = pd.DataFrame(
+        {
+            "workload": names[own], "others": alone[other], "model": model[own], "models": models[other],
+            "family": _attribute(table, "family")[own], "gpu": gpu, "mechanism": mechanism,
+        }
+    )  # fmt: skip
+    return pd.concat([identity.astype({"gpu": object, "mechanism": object}), terms.compute(rows, columns)], axis=1)
+
+
 def _attribute(table: pd.DataFrame, name: str) -> np.ndarray:
     """Return each profile's family or model; a workload that names none is one of its own."""
     names = pd.Series(table.index.get_level_values("workload"), dtype=object)

@@ -89,9 +89,9 @@ class StructuredGP(Predictor):
         # Without any pair, each co-runner of a larger set stands for an equal part of ln S.
         learned = beside == 1 if (beside == 1).any() else beside >= 1
         self.rows_, slots = np.nonzero((members.others >= 0) & learned[:, None])
-        self.parts_ = beside[self.rows_].astype(np.float64)
+        self.beside_ = beside[self.rows_].astype(np.float64)
         i, j = members.own[self.rows_], members.others[self.rows_, slots]
-        value = np.asarray(y, dtype=np.float64)[self.rows_] / self.parts_
+        value = np.asarray(y, dtype=np.float64)[self.rows_] / self.beside_
         self.direct_ = self._gp("direct").fit(i, j, value, jobs)
         self.first_, self.second_ = _matched(i, j)
         self.shares_, self.weight_ = len(self.first_) >= LEAST_PAIRS, 0.0
@@ -139,7 +139,7 @@ class StructuredGP(Predictor):
         rows, direct, share, variance = self._left_out_views([found for found in mine if len(found)])
         out = np.where(np.isnan(share), direct, (1.0 - self.weight_) * direct + self.weight_ * share)
         out = np.maximum(out - np.minimum(self.shift * variance, self.most_shift), np.log(self.least_slowdown))
-        return self.rows_[rows], out * self.parts_[rows], np.sqrt(variance) * self.parts_[rows]
+        return self.rows_[rows], out * self.beside_[rows], np.sqrt(variance) * self.beside_[rows]
 
     def _left_out_views(self, held: Sequence[Ints]) -> tuple[Ints, Floats, Floats, Floats]:
         """Return rows, both views and the variance for held-out groups; the share view is NaN without both sides."""

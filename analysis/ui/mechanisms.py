@@ -68,7 +68,8 @@ def measured(runs: pd.DataFrame) -> None:
     missing = shown[shown["outcome"] != "ran"]
     caveats = [note] if note else []
     caveats += [
-        f"{' + '.join(row.jobs)} under {row.mechanism}: {row.note}." for row in missing.head(20).itertuples(index=False)
+        f"{' + '.join(str(job) for job in jobs)} under {mechanism}: {reason}."
+        for jobs, mechanism, reason in missing[["jobs", "mechanism", "note"]].head(20).to_numpy(dtype=object)
     ]
     frame.basis(
         frame.count(len(shown), "run"),

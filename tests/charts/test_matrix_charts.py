@@ -36,6 +36,7 @@ def test_colour_is_the_class_and_markers_cover_every_cell(matrix) -> None:
     assert [place_of(m, row) for row in markers.customdata] == [
         ("job 0", "job 0"), ("job 0", "job 1"), ("job 1", "job 0"), ("job 1", "job 1"),
     ]  # fmt: skip
+    assert place_of(m, {"0": 1, "1": 0}) == ("job 1", "job 0")  # as a browser hands packed numbers back
     assert (markers.x[1], markers.y[1]) == (1, 0)  # column across, row down
     assert "2.50 x" in markers.hovertext[1]
     assert "not measured" in markers.hovertext[2]

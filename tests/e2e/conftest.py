@@ -16,7 +16,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
+from analysis.ingest.importer import import_paths
+from analysis.predict import models
+from analysis.predict.evaluate import evaluate
+from analysis.store.database import Database
 from tests.conftest import ROOT
+from tests.pages.files import all_files
 
 _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -25,13 +30,29 @@ _ARGUMENTS = [
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a server on an empty database of its own."""
+def home(tmp_path: Path) -> Path:
+    """The home directory of the server's user, with nothing in it."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def filled(home: Path, tmp_path: Path) -> Path:
+    """A database with profiles, co-runs, a comparison and a model; ask for it before `server`."""
+    with Database(home / "stallscope.duckdb") as database:
+        import_paths(database, all_files(tmp_path))
+        evaluate(database, "own", "unseen-pair", predictors=["effects", "ridge"])
+        models.train(database, "own", "ridge")
+    return home
+
+
+@pytest.fixture
+def server(home: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of a server on a database of its own, empty unless `filled` was there before."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    home = tmp_path / "home"
-    home.mkdir()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("STALLSCOPE_")},
         "STALLSCOPE_SAMPLE": "off",

@@ -261,3 +261,18 @@ def test_sources_of_profiles_are_traced(shared_syn: Database) -> None:
     listed = store.listing(shared_syn)
     assert isinstance(listed, pd.DataFrame)
     assert {"model_id", "predictor", "dataset", "created_at", "manifest", "bytes"} == set(listed.columns)
+
+
+def test_the_default_predictor_end_to_end(syn: Database) -> None:
+    """Train, store, load, predict and explain with what every user gets first."""
+    from analysis.predict import explain
+
+    model = models.train(syn, "syn")
+    assert model.predictor == "stallscope"
+    assert "own_sm_util" in model.columns
+    jobs = ["alpha-b8", "gamma-b8", "delta-b4"]
+    found = models.predict(syn, model.model_id, "V100", jobs)
+    assert all(job.low < job.slowdown < job.high for job in found)
+    explained = explain.explain(syn, model.model_id, "V100", jobs)
+    assert [one.slowdown for one in explained] == pytest.approx([job.slowdown for job in found])
+    assert max(one.additivity_error for one in explained) < 1e-9
