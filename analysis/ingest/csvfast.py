@@ -15,7 +15,7 @@ from analysis.ingest.cells import Cells, Header, Rejects
 from analysis.ingest.csvheader import table_end
 from analysis.ingest.format import Opened
 
-_BLOCK = 2 << 20
+_BLOCK = 1 << 20
 
 
 class Window(io.RawIOBase):
