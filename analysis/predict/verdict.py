@@ -50,8 +50,9 @@ def verdict(
 ) -> tuple[Verdict, str]:
     """Advise on a set of jobs.
 
-    Memory comes first: with unknown memory the answer is never share. A prediction without an interval, or outside of
-    what the model has seen, is a reason to measure, not to share.
+    Memory comes first: with unknown memory the answer is never share. Then no job may pay more than it would by taking
+    turns: k jobs that take turns slow each other k times, so S above k starves a job, whatever the set gains as a whole.
+    A prediction without an interval, or outside of what the model has seen, is a reason to measure, not to share.
 
     Parameters
     ----------
@@ -72,11 +73,14 @@ def verdict(
         share, don't, or measure first; and why, as a sentence.
     """
     together = float(np.sum(1.0 / np.asarray(slowdowns, dtype=np.float64)))
+    turns = len(slowdowns)
     if memory == "does_not_fit":
         return "don't", "Their peaks of memory are more than the GPU has."
     if evidence == "measured":
         if together < WORTHWHILE:
             return "don't", f"Measured together they do {together:.2f} times the work of one job after the other."
+        if max(slowdowns) > turns:
+            return "don't", _starved(max(slowdowns), turns, together)
         if memory == "unknown":
             return "measure first", "They ran together once, but their peaks of memory are unknown."
         return "share", f"Measured together they do {together:.2f} times the work of one job after the other."
@@ -90,11 +94,26 @@ def verdict(
     best = float(np.sum([1.0 / float(low) for low in lows if low is not None]))
     if best < WORTHWHILE:
         return "don't", f"Even the gentle end of the intervals gives {best:.2f} times the work of one after the other."
+    if max(float(low) for low in lows if low is not None) > turns:
+        return "don't", _starved(max(slowdowns), turns, together)
     if extrapolating:
         return "measure first", "The prediction goes beyond what the model has seen."
+    longest = max(float(high) for high in highs if high is not None)
+    if longest > turns:
+        return (
+            "measure first",
+            f"One of them may take up to {longest:.2f} times as long; taking turns would cost it {turns} times.",
+        )
     if worst >= 1.0 and together >= WORTHWHILE:
         return (
             "share",
             f"They do {together:.2f} times the work of one after the other, at least {worst:.2f}.",
         )
     return "measure first", f"Sharing may gain {together:.2f} times the work, but as little as {worst:.2f}."
+
+
+def _starved(slowdown: float, turns: int, together: float) -> str:
+    return (
+        f"One of them takes {slowdown:.2f} times as long, more than the {turns} times that taking turns would cost it, "
+        f"though together they do {together:.2f} times the work."
+    )

@@ -7,7 +7,7 @@ import io
 import json
 import pickle
 import zipfile
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -276,3 +276,16 @@ def test_the_default_predictor_end_to_end(syn: Database) -> None:
     explained = explain.explain(syn, model.model_id, "V100", jobs)
     assert [one.slowdown for one in explained] == pytest.approx([job.slowdown for job in found])
     assert max(one.additivity_error for one in explained) < 1e-9
+
+
+def test_no_set_shares_that_starves_a_job() -> None:
+    measured: dict[str, Any] = {"extrapolating": False, "evidence": "measured"}
+    answer, why = verdict("fits", [1.09, 4.85], [None, None], [None, None], **measured)
+    assert answer == "don't"
+    assert "4.85" in why
+    assert "2 times" in why
+    assert verdict("fits", [1.3, 1.6], [None, None], [None, None], **measured)[0] == "share"
+    predicted: dict[str, Any] = {"extrapolating": False, "evidence": "counters"}
+    assert verdict("fits", [1.1, 4.8], [1.0, 4.5], [1.2, 5.1], **predicted)[0] == "don't"
+    assert verdict("fits", [1.1, 1.9], [1.0, 1.7], [1.2, 2.2], **predicted)[0] == "measure first"
+    assert verdict("fits", [1.1, 1.9, 2.5], [1.0, 1.7, 2.3], [1.2, 2.2, 2.8], **predicted)[0] == "share"
