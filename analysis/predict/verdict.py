@@ -51,7 +51,7 @@ def verdict(
     """Advise on a set of jobs.
 
     Memory comes first: with unknown memory the answer is never share. Then no job may pay more than it would by taking
-    turns: k jobs that take turns slow each other k times, so S above k starves a job, whatever the set gains as a whole.
+    turns: k jobs that take turns slow each other k times, so S above k starves a job, whatever the set gains.
     A prediction without an interval, or outside of what the model has seen, is a reason to measure, not to share.
 
     Parameters
