@@ -92,6 +92,15 @@ def test_the_same_bytes_load_once(upload_page: AppTest, tmp_path: Path) -> None:
     assert loaded() == 1
 
 
+def test_the_same_bytes_twice_in_one_drop_are_named(upload_page: AppTest, tmp_path: Path) -> None:
+    content = coruns(tmp_path / "coruns.csv").read_bytes()
+    page = drop(upload_page, ("coruns.csv", content), ("copy.csv", content))
+    (note,) = page.info
+    assert note.value.replace("\\", "") == "copy.csv holds the same bytes as coruns.csv; it is loaded once."
+    load(page)
+    assert loaded() == 1
+
+
 def test_rejected_rows_are_shown_with_line_and_reason(upload_page: AppTest, tmp_path: Path) -> None:
     lines = coruns(tmp_path / "coruns.csv").read_text().splitlines()
     lines[5] = lines[5].replace("samples/s", "samples/s").replace(lines[5].split(",")[6], "fast")
