@@ -25,6 +25,7 @@ class By(StrEnum):
     """What one row of the stall shares stands for."""
 
     workload = "workload"
+    name = "name"
     kernel = "kernel"
     launch = "launch"
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import UsageError
-from analysis.stalls.shares import KEYS
+from analysis.stalls.shares import KEYS, grouped
 from analysis.stalls.values import fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -72,6 +72,12 @@ COUNTERS: tuple[Counter, ...] = (
          "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"),
     ),
     Counter(
+        "fma", "FMA pipe activity",
+        ("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+         "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+         "smsp__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"),
+    ),
+    Counter(
         "mio", "shared-memory pipe throughput",
         ("Mem Pipes Busy", "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed",
          "smsp__inst_issued_mio.avg.pct_of_peak_sustained_active"),
@@ -98,7 +104,7 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
         The open database.
     chosen : Filter, optional
         Profiles to look at.
-    by : {"workload", "kernel", "launch"}
+    by : {"workload", "name", "kernel", "launch"}
         As for `analysis.stalls.shares.stall_shares`.
 
     Returns
@@ -134,15 +140,10 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     durations = rows["duration_ns"].astype(float)
     untimed = durations.isna().groupby(rows["profile_id"]).transform("any").to_numpy(bool)
     weight = np.where(untimed, times, times * durations.to_numpy())
-    identity = {"workload": ["profile_id"], "kernel": ["profile_id", "kind"], "launch": ["kernel_id"]}[by]
-    thing = rows.groupby(identity, sort=False).ngroup()
+    thing, things = grouped(database, rows, by)
     known = ~np.isnan(table[seen])
     sums = pd.DataFrame(np.where(known, table[seen], 0.0) * weight[:, None], columns=NAMES).groupby(thing).sum()
     weights = pd.DataFrame(known * weight[:, None], columns=NAMES).groupby(thing).sum()
-    things = rows[["profile_id", "kind", "kernel_id"]].groupby(thing).first()
-    things = things.join(queries.named_profiles(database, things["profile_id"].unique()), on="profile_id")
-    if by != "workload":
-        things = things.join(queries.kinds(database, things["kind"].unique()), on="kind")
     return things[keys].join(sums / weights.where(weights > 0)).reset_index(drop=True)
 
 

@@ -21,11 +21,12 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import launches as queries
 
-By = Literal["workload", "kernel", "launch"]
+By = Literal["workload", "name", "kernel", "launch"]
 
 #: Columns that identify a row, by what it stands for.
 KEYS: dict[str, list[str]] = {
     "workload": ["dataset", "workload", "gpu"],
+    "name": ["dataset", "workload", "gpu", "short_name"],
     "kernel": ["dataset", "workload", "gpu", "kernel", "short_name", "grid", "block"],
     "launch": ["dataset", "workload", "gpu", "kernel", "short_name", "grid", "block", "kernel_id"],
 }
@@ -53,8 +54,9 @@ def stall_shares(
         The open database.
     chosen : Filter, optional
         Profiles to look at; all by default. Data sets, GPUs and workloads are never pooled.
-    by : {"workload", "kernel", "launch"}
-        What a row stands for. A kernel is a name at one grid and block size.
+    by : {"workload", "name", "kernel", "launch"}
+        What a row stands for. A kernel is a name at one grid and block size; a name brings the kernels of one short
+        name together, whatever their template arguments and sizes.
     family : str, optional
         Family of metrics, such as ``per_issue_active``; by default that of most launches of each workload and GPU.
 
@@ -63,7 +65,8 @@ def stall_shares(
     pd.DataFrame
         One row a thing and reason, the largest share first within each thing:
 
-        - dataset, workload, gpu; for kernels also kernel, short_name, grid, block; for launches also kernel_id;
+        - dataset, workload, gpu; for names also short_name; for kernels kernel, short_name, grid, block; for launches
+          also kernel_id;
         - stall_family, reason, group;
         - share: percent of warp cycles, of the stated total where there is one. A reason that a launch does not report
           adds nothing to it;
@@ -104,15 +107,39 @@ def stall_shares(
     totals = _weighed(stalls, weights)
     at = totals["position"].to_numpy()
     launches = stalls.launches.iloc[at].reset_index(drop=True)
-    identity = {"workload": ["profile_id"], "kernel": ["profile_id", "kind"], "launch": ["kernel_id"]}[by]
-    totals["thing"] = launches.groupby(identity, sort=False).ngroup()
-    things = launches[["profile_id", "kind", "kernel_id"]].groupby(totals["thing"]).first()
-    things = things.join(queries.named_profiles(database, things["profile_id"].unique()), on="profile_id")
-    if by != "workload":
-        things = things.join(queries.kinds(database, things["kind"].unique()), on="kind")
+    totals["thing"], things = grouped(database, launches, by)
     rows = _shares(stalls, totals)
-    rows = rows.join(_wholes(totals, launches), on="thing").join(things[KEYS[by]], on="thing")
+    rows = rows.join(_wholes(totals, launches), on="thing").join(things, on="thing")
     return _finished(rows, KEYS[by])
+
+
+def grouped(database: Database, launches: pd.DataFrame, by: str) -> tuple[pd.Series[int], pd.DataFrame]:
+    """Bring launches together by what a row stands for.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    launches : pd.DataFrame
+        Rows of `analysis.store.queries.launches.launches`.
+    by : str
+        A key of `KEYS`.
+
+    Returns
+    -------
+    tuple of pd.Series and pd.DataFrame
+        The number of each launch's thing, and the columns of `KEYS` by that number.
+    """
+    kinds = None if by == "workload" else queries.kinds(database, launches["kind"].unique())
+    if by == "name" and kinds is not None:
+        name = launches["kind"].map(pd.Series(pd.factorize(kinds["short_name"])[0], kinds.index))
+        thing = launches.assign(name=name).groupby(["profile_id", "name"], sort=False).ngroup()
+    else:
+        identity = {"workload": ["profile_id"], "kernel": ["profile_id", "kind"], "launch": ["kernel_id"]}[by]
+        thing = launches.groupby(identity, sort=False).ngroup()
+    things = launches[["profile_id", "kind", "kernel_id"]].groupby(thing).first()
+    things = things.join(queries.named_profiles(database, things["profile_id"].unique()), on="profile_id")
+    return thing, (things if kinds is None else things.join(kinds, on="kind"))[KEYS[by]]
 
 
 def _weighed(stalls: LaunchStalls, weights: pd.DataFrame) -> pd.DataFrame:
