@@ -16,8 +16,8 @@ from analysis.store.parsed import FRAME_COLUMNS, REJECTED_COLUMNS, Frame, Parsed
 
 #: Tables whose rows belong to a source, children first.
 SOURCE_TABLES = (
-    "kernel_metric", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run", "telemetry",
-    "rejected_row", "source",
+    "excluded", "kernel_metric", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run",
+    "telemetry", "rejected_row", "source",
 )  # fmt: skip
 
 IMPORTER_VERSION = "1"
@@ -134,6 +134,7 @@ def remove_source(database: Database, source_id: int) -> str:
 
 
 def _sweep(cursor: duckdb.DuckDBPyConnection) -> None:
+    cursor.execute("DELETE FROM exclusion WHERE exclusion_id NOT IN (SELECT exclusion_id FROM excluded)")
     cursor.execute("DELETE FROM profile WHERE profile_id NOT IN (SELECT profile_id FROM kernel)")
     cursor.execute(
         """DELETE FROM workload WHERE workload_id NOT IN (

@@ -11,7 +11,7 @@ from analysis.errors import NotFoundError, UsageError
 from analysis.store.database import Database
 
 #: Tables that point to a workload; profiles, which may be there once a GPU only, are moved apart.
-_TABLES = ("solo", "feature", "member", "telemetry")
+_TABLES = ("solo", "feature", "member", "telemetry", "excluded")
 _ATTRIBUTES = ("model", "family", "training_data", "batch_size", "precision", "phase")
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
-_MEMBERS = """
+_MEMBERS = f"""
     SELECT s.dataset, r.run_id, r.external_id, r.gpu, r.mechanism, r.k, r.outcome AS run_outcome, r.line, r.note,
            m.slot, w.workload_id, w.name AS workload, w.model, w.family, w.batch_size, w."precision", w.phase,
            m.outcome, m.measure, m.unit, m.solo_value, m.corun_value, m.slowdown, m.p99_solo_ms, m.p99_corun_ms,
            m.peak_memory_mib, m.memory_kind, m.thread_percentage, m.memory_cap_mib, m.mig_profile, m.priority, m.flags,
            r.source_id, s.file_name, s.simulated
-    FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id
+    FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
          JOIN workload w USING (workload_id)
 """
 
@@ -86,8 +87,8 @@ def latencies(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     where, values = (chosen or Filter()).where("dataset", "gpu", "mechanism", "workload", "source_id")
     return database.query(
         f"""WITH everyone AS ({_MEMBERS}), statistics AS (
-              SELECT run_id, slot, statistic, solo_ms, corun_ms FROM member_latency
-              UNION ALL SELECT run_id, slot, 'p99', p99_solo_ms, p99_corun_ms FROM member
+              SELECT run_id, slot, statistic, solo_ms, corun_ms FROM {kept.MEMBER_LATENCY} l
+              UNION ALL SELECT run_id, slot, 'p99', p99_solo_ms, p99_corun_ms FROM {kept.MEMBER} m
                         WHERE p99_solo_ms IS NOT NULL OR p99_corun_ms IS NOT NULL)
             SELECT dataset, run_id, gpu, mechanism, slot, workload, statistic, solo_ms, corun_ms, note, simulated
             FROM everyone JOIN statistics USING (run_id, slot) WHERE {where} ORDER BY run_id, slot, statistic""",
@@ -109,7 +110,7 @@ def solos(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         f"""SELECT * FROM (
               SELECT s.dataset, w.workload_id, w.name AS workload, w.family, w.phase, o.gpu, o.measure, o.unit, o.value,
                      o.peak_memory_mib, o.memory_kind, o.source_id, s.simulated
-              FROM solo o JOIN source s USING (source_id) JOIN workload w USING (workload_id))
+              FROM {kept.SOLO} o JOIN source s USING (source_id) JOIN workload w USING (workload_id))
             WHERE {where} ORDER BY dataset, gpu, workload""",
         values,
     )
@@ -128,7 +129,7 @@ def features(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         f"""SELECT * FROM (
               SELECT s.dataset, w.workload_id, w.name AS workload, w.family, w.phase, f.gpu, f.name, f.value, f.unit,
                      f.source_id, s.simulated
-              FROM feature f JOIN source s USING (source_id) JOIN workload w USING (workload_id))
+              FROM {kept.FEATURE} f JOIN source s USING (source_id) JOIN workload w USING (workload_id))
             WHERE {where} ORDER BY dataset, gpu, workload, name""",
         values,
     )
@@ -137,8 +138,8 @@ def features(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
 def gpus_and_mechanisms(database: Database, dataset: str | None = None) -> pd.DataFrame:
     """Return the GPUs and mechanisms that runs were measured under: dataset, gpu, mechanism, runs, k_max."""
     return database.query(
-        """SELECT s.dataset, r.gpu, r.mechanism, count(*) AS runs, max(r.k) AS k_max
-           FROM run r JOIN source s USING (source_id) WHERE ? IS NULL OR s.dataset = ?
+        f"""SELECT s.dataset, r.gpu, r.mechanism, count(*) AS runs, max(r.k) AS k_max
+           FROM {kept.RUN} r JOIN source s USING (source_id) WHERE ? IS NULL OR s.dataset = ?
            GROUP BY ALL ORDER BY s.dataset, r.gpu, r.mechanism""",
         [dataset, dataset],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.store import kept
 from analysis.store.database import Database
 
 #: Names of counters that are a part of a peak, whatever tool printed them.
@@ -14,17 +15,28 @@ _OF_PEAK = (
 
 
 def above_percent(database: Database, limit: float, dataset: str | None = None) -> pd.DataFrame:
-    """Return counters above a percentage of their peak: dataset, gpu, workload, name, value, file_name, line."""
+    """Return counters above a percentage of their peak.
+
+    Returns
+    -------
+    pd.DataFrame
+        dataset, gpu, workload, name, value, file_name, line; and what names each: source_id, origin (``value`` of a
+        launch, ``feature`` or ``series`` of telemetry), workload_id, kernel_id.
+    """
     return database.query(
-        f"""SELECT s.dataset, o.gpu, w.name AS workload, o.name, o.value, s.file_name, o.line FROM (
-              SELECT m.source_id, p.gpu, p.workload_id, m.metric AS name, m.value, m.line
-              FROM kernel_metric m JOIN kernel k USING (kernel_id) JOIN profile p USING (profile_id)
-              WHERE m.unit = '%' AND m.family IS NULL AND m.value > $limit
+        f"""SELECT s.dataset, o.gpu, w.name AS workload, o.name, o.value, s.file_name, o.line, o.source_id, o.origin,
+                   o.workload_id, o.kernel_id
+            FROM (
+              SELECT m.source_id, p.gpu, p.workload_id, m.metric AS name, m.value, m.line, 'value' AS origin,
+                     k.kernel_id
+              FROM kernel_metric m JOIN {kept.KERNEL} k USING (kernel_id) JOIN profile p USING (profile_id)
+              WHERE m.unit = '%' AND m.family IS NULL AND m.value > $limit AND {kept.VALUE_COUNTS}
               UNION ALL
-              SELECT source_id, gpu, workload_id, name, value, NULL FROM feature WHERE unit = '%' AND value > $limit
+              SELECT source_id, gpu, workload_id, name, value, NULL, 'feature', NULL FROM {kept.FEATURE} f
+              WHERE unit = '%' AND value > $limit
               UNION ALL
-              SELECT source_id, coalesce(gpu, device), workload_id, name, value, NULL FROM telemetry
-              WHERE unit = '%' AND value > $limit) o
+              SELECT source_id, coalesce(device, gpu, ''), workload_id, name, value, NULL, 'series', NULL
+              FROM {kept.TELEMETRY} t WHERE unit = '%' AND value > $limit) o
             JOIN source s USING (source_id) LEFT JOIN workload w USING (workload_id)
             WHERE {_OF_PEAK} AND ($dataset IS NULL OR s.dataset = $dataset)
             ORDER BY s.dataset, o.gpu, o.value DESC""",
@@ -33,12 +45,19 @@ def above_percent(database: Database, limit: float, dataset: str | None = None) 
 
 
 def telemetry_extremes(database: Database, dataset: str | None = None) -> pd.DataFrame:
-    """Return a row a source, device and counter: dataset, file_name, device, name, unit, samples, smallest, largest."""
+    """Return a row a source, device and counter.
+
+    Returns
+    -------
+    pd.DataFrame
+        dataset, file_name, source_id, device, name, unit, samples, smallest, largest.
+    """
     return database.query(
-        """SELECT s.dataset, s.file_name, coalesce(t.device, t.gpu, '') AS device, t.name, any_value(t.unit) AS unit,
-                  count(t.value) AS samples, min(t.value) AS smallest, max(t.value) AS largest
-           FROM telemetry t JOIN source s USING (source_id) WHERE $dataset IS NULL OR s.dataset = $dataset
-           GROUP BY s.dataset, s.file_name, coalesce(t.device, t.gpu, ''), t.name HAVING count(t.value) > 0
+        f"""SELECT s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, '') AS device, t.name,
+                  any_value(t.unit) AS unit, count(t.value) AS samples, min(t.value) AS smallest, max(t.value) AS largest
+           FROM {kept.TELEMETRY} t JOIN source s USING (source_id) WHERE $dataset IS NULL OR s.dataset = $dataset
+           GROUP BY s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, ''), t.name
+           HAVING count(t.value) > 0
            ORDER BY ALL""",
         {"dataset": dataset},
     )
@@ -50,17 +69,18 @@ def identical_series(database: Database, dataset: str | None = None, samples: in
     Returns
     -------
     pd.DataFrame
-        dataset, file_name, device, name, entities (list), samples. Constant series are left out.
+        dataset, file_name, source_id, device, name, entities (list), samples. Constant series are left out.
     """
     return database.query(
-        """WITH series AS (
-             SELECT s.dataset, s.file_name, coalesce(t.device, t.gpu, '') AS device, t.name, t.entity,
+        f"""WITH series AS (
+             SELECT s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, '') AS device, t.name, t.entity,
                     list(t.value ORDER BY t.measured_at, t.value) AS trace, count(*) AS samples
-             FROM telemetry t JOIN source s USING (source_id)
+             FROM {kept.TELEMETRY} t JOIN source s USING (source_id)
              WHERE t.entity IS NOT NULL AND t.value IS NOT NULL AND ($dataset IS NULL OR s.dataset = $dataset)
              GROUP BY ALL HAVING count(*) >= $samples AND min(t.value) < max(t.value))
-           SELECT dataset, file_name, device, name, list_sort(list(entity)) AS entities, any_value(samples) AS samples
-           FROM series GROUP BY dataset, file_name, device, name, trace HAVING count(*) > 1 ORDER BY ALL""",
+           SELECT dataset, file_name, source_id, device, name, list_sort(list(entity)) AS entities,
+                  any_value(samples) AS samples
+           FROM series GROUP BY dataset, file_name, source_id, device, name, trace HAVING count(*) > 1 ORDER BY ALL""",
         {"dataset": dataset, "samples": samples},
     )
 
@@ -74,13 +94,13 @@ def repeated_runs(database: Database, dataset: str | None = None) -> pd.DataFram
         dataset, gpu, mechanism, workloads (list), copies, run_ids (list), files (list).
     """
     return database.query(
-        """WITH one AS (
+        f"""WITH one AS (
              SELECT s.dataset, r.gpu, r.mechanism, r.run_id, s.file_name,
                     list(w.name ORDER BY w.name, m.corun_value) AS workloads,
                     list(m.corun_value ORDER BY w.name, m.corun_value) AS figures,
                     list(struct_pack(t := m.thread_percentage, c := m.memory_cap_mib, g := m.mig_profile)
                          ORDER BY w.name, m.corun_value) AS caps
-             FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id
+             FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                   JOIN workload w USING (workload_id)
              WHERE $dataset IS NULL OR s.dataset = $dataset
              GROUP BY ALL HAVING count(m.corun_value) = count(*))
@@ -109,11 +129,11 @@ def same_values_other_solo(database: Database, tolerance: float, dataset: str | 
         dataset, other_dataset, gpu, workload, beside (list), corun_value, solo_value, other_solo_value.
     """
     return database.query(
-        """WITH one AS (
+        f"""WITH one AS (
              SELECT s.dataset, r.gpu, r.run_id, m.slot, w.name AS workload, m.solo_value, m.corun_value,
                     (SELECT list(v.name ORDER BY v.name) FROM member o JOIN workload v ON v.workload_id = o.workload_id
                      WHERE o.run_id = r.run_id AND o.slot <> m.slot) AS beside
-             FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id
+             FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                   JOIN workload w USING (workload_id)
              WHERE m.corun_value > 0 AND m.solo_value > 0 AND m.unit IS DISTINCT FROM 'normalised')
            SELECT DISTINCT a.dataset, b.dataset AS other_dataset, a.gpu, a.workload, a.beside, a.corun_value,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -101,7 +102,7 @@ def values(
         f"""SELECT m.kernel_id, n.code, m.value{", coalesce(m.unit = '%', false) AS percent" if units else ""}
             FROM kernel_metric m
             JOIN (SELECT unnest(?::VARCHAR[]) AS metric, unnest(range(?))::INTEGER AS code) n USING (metric)
-            {condition}{" AND" if condition else "WHERE"} m.value IS NOT NULL
+            {condition} AND m.value IS NOT NULL AND {kept.VALUE_COUNTS}
             {"ORDER BY m.kernel_id, n.code, m.line" if ordered else ""}""",
         [list(names), len(names), *bound],
     )
@@ -131,7 +132,7 @@ def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.D
         f"""SELECT k.profile_id, k.source_id, s.format, k.name AS kernel, k.short_name, k.grid, k.block,
                    sum(k.duration_ns * k.invocations) AS time_ns
             FROM kernel k JOIN source s USING (source_id)
-            {condition}{" AND" if condition else "WHERE"} k.duration_ns IS NOT NULL
+            {condition} AND k.duration_ns IS NOT NULL
                   AND k.source_id IN (SELECT unnest(?::INTEGER[]))
             GROUP BY ALL ORDER BY ALL""",
         [*bound, list(sources)],
@@ -139,8 +140,9 @@ def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.D
 
 
 def _condition(chosen: Filter, table: str) -> tuple[str, list[object]]:
-    """Restrict a table to the chosen launches; nothing at all where everything is chosen."""
+    """Restrict a table to the chosen launches that count; all of those where everything is chosen."""
     where, bound = chosen.where(*_COLUMNS)
+    counts = f"WHERE {table}.kernel_id NOT IN {kept.LAUNCHES_OUT}"
     if where == "true":
-        return "", []
-    return f"WHERE {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound
+        return counts, []
+    return f"{counts} AND {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound

@@ -1,9 +1,10 @@
-"""What the database holds, counted: for the Overview page and for deciding what can be asked of it."""
+"""What the database holds and counts: for the Overview page and for deciding what can be asked of it."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from analysis.store import kept
 from analysis.store.database import Database
 
 
@@ -16,20 +17,21 @@ def counts(database: Database, dataset: str) -> dict[str, int]:
         sources, gpus, workloads, profiles, launches, runs, pairs (unordered, measured), models, evaluations.
     """
     row = database.query(
-        """SELECT
+        f"""SELECT
              (SELECT count(*) FROM source WHERE dataset = $d) AS sources,
              (SELECT count(*) FROM (
-                SELECT p.gpu FROM profile p JOIN workload w USING (workload_id) WHERE w.dataset = $d
-                UNION SELECT r.gpu FROM run r JOIN source s USING (source_id) WHERE s.dataset = $d
-                UNION SELECT o.gpu FROM solo o JOIN source s USING (source_id) WHERE s.dataset = $d)) AS gpus,
+                SELECT p.gpu FROM {kept.PROFILE} p JOIN workload w USING (workload_id) WHERE w.dataset = $d
+                UNION SELECT r.gpu FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d
+                UNION SELECT o.gpu FROM {kept.SOLO} o JOIN source s USING (source_id) WHERE s.dataset = $d)) AS gpus,
              (SELECT count(*) FROM workload WHERE dataset = $d) AS workloads,
-             (SELECT count(*) FROM profile p JOIN workload w USING (workload_id) WHERE w.dataset = $d) AS profiles,
-             (SELECT coalesce(sum(k.invocations), 0) FROM kernel k JOIN source s USING (source_id)
+             (SELECT count(*) FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
+              WHERE w.dataset = $d) AS profiles,
+             (SELECT coalesce(sum(k.invocations), 0) FROM {kept.KERNEL} k JOIN source s USING (source_id)
               WHERE s.dataset = $d) AS launches,
-             (SELECT count(*) FROM run r JOIN source s USING (source_id) WHERE s.dataset = $d) AS runs,
+             (SELECT count(*) FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d) AS runs,
              (SELECT count(*) FROM (
                 SELECT DISTINCT r.gpu, r.mechanism, min(m.workload_id), max(m.workload_id)
-                FROM member m JOIN run r USING (run_id) JOIN source s ON s.source_id = r.source_id
+                FROM member m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                 WHERE s.dataset = $d AND r.k = 2 GROUP BY r.run_id, r.gpu, r.mechanism)) AS pairs,
              (SELECT count(*) FROM model WHERE dataset = $d) AS models,
              (SELECT count(*) FROM evaluation WHERE dataset = $d) AS evaluations""",
@@ -49,12 +51,12 @@ def grid(database: Database, dataset: str) -> pd.DataFrame:
         on that GPU), largest_k (0 without a run).
     """
     return database.query(
-        """WITH runs AS (
-             SELECT r.gpu, r.run_id, r.k, m.workload_id, m.slot FROM member m JOIN run r USING (run_id)
+        f"""WITH runs AS (
+             SELECT r.gpu, r.run_id, r.k, m.workload_id, m.slot FROM member m JOIN {kept.RUN} r USING (run_id)
              JOIN source s ON s.source_id = r.source_id WHERE s.dataset = $d),
-           profiled AS (SELECT DISTINCT p.gpu, p.workload_id FROM profile p JOIN workload w USING (workload_id)
+           profiled AS (SELECT DISTINCT p.gpu, p.workload_id FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
                         WHERE w.dataset = $d),
-           alone AS (SELECT DISTINCT o.gpu, o.workload_id FROM solo o JOIN source s USING (source_id)
+           alone AS (SELECT DISTINCT o.gpu, o.workload_id FROM {kept.SOLO} o JOIN source s USING (source_id)
                      WHERE s.dataset = $d),
            partners AS (
              SELECT a.gpu, a.workload_id, count(DISTINCT b.workload_id) AS partners

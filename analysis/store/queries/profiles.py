@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
 _COLUMNS = ("dataset", "gpu", "workload", "family", "phase", "source_id")
 
-_KERNELS = """
+_KERNELS = f"""
     SELECT s.dataset, w.name AS workload, w.family, w.phase, p.gpu, p.profile_id, k.kernel_id, k.process_id,
            k.launch_id, k.name AS kernel, k.short_name, k.grid, k.block, k.cc, k.device, k.invocations, k.duration_ns,
            k.line, k.source_id, s.file_name, s.format, s.simulated
-    FROM kernel k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
+    FROM {kept.KERNEL} k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
          JOIN source s ON s.source_id = k.source_id
 """
 
@@ -43,7 +44,8 @@ def stall_metrics(database: Database, chosen: Filter | None = None) -> pd.DataFr
     return database.query(
         f"""SELECT k.*, m.line AS metric_line, m.section, m.metric, m.unit, m.value, m.family AS stall_family, m.reason
             FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k
-            JOIN kernel_metric m USING (kernel_id) WHERE m.family IS NOT NULL ORDER BY k.kernel_id, m.line""",
+            JOIN kernel_metric m USING (kernel_id) WHERE m.family IS NOT NULL AND {kept.VALUE_COUNTS}
+            ORDER BY k.kernel_id, m.line""",
         values,
     )
 
@@ -57,11 +59,12 @@ def metrics(database: Database, chosen: Filter | None = None, names: tuple[str, 
         kernel_id, workload, gpu, kernel, section, metric, unit, value, text, line, source_id.
     """
     where, values = (chosen or Filter()).where(*_COLUMNS)
-    named = f"WHERE m.metric IN ({', '.join('?' * len(names))})" if names else ""
+    named = f"AND m.metric IN ({', '.join('?' * len(names))})" if names else ""
     return database.query(
         f"""SELECT k.kernel_id, k.workload, k.gpu, k.kernel, m.section, m.metric, m.unit, m.value, m.text, m.line,
                    m.source_id
-            FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k JOIN kernel_metric m USING (kernel_id) {named}
+            FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k JOIN kernel_metric m USING (kernel_id)
+            WHERE {kept.VALUE_COUNTS} {named}
             ORDER BY k.kernel_id, m.line""",
         [*values, *names],
     )
@@ -74,5 +77,15 @@ def rules(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         f"""SELECT k.*, r.line AS rule_line, r.section, r.rule, r.kind, r."text", r.top_reason, r.top_share
             FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k JOIN kernel_rule r USING (kernel_id)
             ORDER BY k.kernel_id, r.line""",
+        values,
+    )
+
+
+def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Return what is profiled, one row a profile with launches: dataset, workload, gpu."""
+    where, values = (chosen or Filter()).where(*_COLUMNS)
+    return database.query(
+        f"""SELECT DISTINCT dataset, workload, gpu FROM ({_KERNELS}) WHERE {where}
+            ORDER BY dataset, workload, gpu""",
         values,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.errors import NotFoundError
+from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -12,12 +13,12 @@ from analysis.store.filters import Filter
 def datasets(database: Database) -> pd.DataFrame:
     """Return one row a data set: name, title, simulated, licence, citation, sources, gpus, profiles, runs."""
     return database.query(
-        """SELECT d.name, d.title, d.simulated, d.licence, d.citation,
+        f"""SELECT d.name, d.title, d.simulated, d.licence, d.citation,
                   (SELECT count(*) FROM source s WHERE s.dataset = d.name) AS sources,
                   (SELECT count(*) FROM workload w WHERE w.dataset = d.name) AS workloads,
-                  (SELECT count(*) FROM profile p JOIN workload w USING (workload_id)
+                  (SELECT count(*) FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
                    WHERE w.dataset = d.name) AS profiles,
-                  (SELECT count(*) FROM run r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
+                  (SELECT count(*) FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
            FROM dataset d ORDER BY d.simulated, d.name"""
     )
 
@@ -50,7 +51,7 @@ def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         workload_id, dataset, workload, model, family, training_data, batch_size, precision, phase, gpus (list),
         profiles, solos, runs.
     """
-    where, values = (chosen or Filter()).where("dataset", "workload", "family", "phase")
+    where, values = (chosen or Filter()).where("dataset", "workload", "family", "phase", "batch_size", "precision")
     return database.query(
         f"""SELECT * FROM (
               SELECT w.workload_id, w.dataset, w.name AS workload, w.model, w.family, w.training_data, w.batch_size,
@@ -60,9 +61,10 @@ def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
                           UNION ALL SELECT list(gpu) FROM solo s WHERE s.workload_id = w.workload_id
                           UNION ALL SELECT list(r.gpu) FROM member m JOIN run r USING (run_id)
                                     WHERE m.workload_id = w.workload_id)) AS gpus,
-                     (SELECT count(*) FROM profile p WHERE p.workload_id = w.workload_id) AS profiles,
-                     (SELECT count(*) FROM solo s WHERE s.workload_id = w.workload_id) AS solos,
-                     (SELECT count(DISTINCT run_id) FROM member m WHERE m.workload_id = w.workload_id) AS runs
+                     (SELECT count(*) FROM {kept.PROFILE} p WHERE p.workload_id = w.workload_id) AS profiles,
+                     (SELECT count(*) FROM {kept.SOLO} s WHERE s.workload_id = w.workload_id) AS solos,
+                     (SELECT count(DISTINCT m.run_id) FROM member m JOIN {kept.RUN} r USING (run_id)
+                      WHERE m.workload_id = w.workload_id) AS runs
               FROM workload w) WHERE {where} ORDER BY dataset, workload""",
         values,
     )
