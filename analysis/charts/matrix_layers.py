@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,48 +11,13 @@ import plotly.graph_objects as go
 from analysis.charts.marks import cell_texts, frames, legend_swatches, legend_symbol, marks
 from analysis.charts.scale import SCALES, Scale
 from analysis.charts.theme import full, ink, label, on, unique_labels
+from analysis.interference.finding import counted
+from analysis.interference.layers import PREDICTABLE, Array, Predicted, numbers_of
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix
 from analysis.numbers import significant
 
-Array = npt.NDArray[np.float64]
-
 #: The inks of a page count as the ink of a cell that is as light or dark.
 _ALIKE = {"#16202A": "#16202A", "#FFFFFF": "#E8EDF2"}
-
-
-@dataclass(frozen=True, eq=False)
-class Predicted:
-    """Predicted slowdowns in the order of a matrix's workloads, NaN where there is none.
-
-    Attributes
-    ----------
-    slowdown, low, high : ndarray of float
-        Value and interval, n x n.
-    """
-
-    slowdown: Array
-    low: Array
-    high: Array
-
-
-def numbers_of(matrix: SlowdownMatrix, values: str, predicted: Predicted | None = None) -> Array:
-    """Return what a chart of the matrix shows, n x n, predictions in the gaps."""
-    if values == "difference" and predicted is not None:
-        return 100 * (predicted.slowdown / matrix.slowdown - 1)
-    if values == "together":
-        return 100 / matrix.stp
-    shown: Array = getattr(matrix, values)
-    if predicted is None or values not in ("slowdown", "stp", "antt", "fairness"):
-        return shown
-    own, other = predicted.slowdown, predicted.slowdown.T
-    guess = {
-        "slowdown": own,
-        "stp": 1 / own + 1 / other,
-        "antt": (own + other) / 2,
-        "fairness": np.minimum(own, other) / np.maximum(own, other),
-    }[values]
-    filled: Array = np.where(np.isnan(shown) & (matrix.state == NOT_MEASURED), guess, shown)
-    return filled
 
 
 def draw_cells(
@@ -99,10 +63,22 @@ def draw_cells(
             if (pen.text if np.isnan(shown[i, j]) else on(scale.colour(shown[i, j], theme))) in (colour, _ALIKE[colour])
         ]
         marks(part, places, "triangle-ne", colour, 5 if pixels > 14 else 3.5, 0)
+    for colour in ("#16202A", "#FFFFFF"):
+        places = [
+            (j - corner, i + corner)
+            for i, j in np.argwhere(_mixed(matrix))
+            if not np.isnan(shown[i, j]) and on(scale.colour(shown[i, j], theme)) in (colour, _ALIKE[colour])
+        ]
+        marks(part, places, "x-thin", colour, 5 if pixels > 14 else 3)
     if at is None:
         figure.add_traces(part.data)
     else:
         figure.add_traces(part.data, rows=[at[0]] * len(part.data), cols=[at[1]] * len(part.data))
+
+
+def _mixed(matrix: SlowdownMatrix) -> npt.NDArray[np.bool_]:
+    """Say which cells hold a number although the pair failed in other runs."""
+    return np.asarray((matrix.failed > 0) & (matrix.runs > 0), dtype=np.bool_)
 
 
 def _hover(matrix: SlowdownMatrix, shown: Array, scale: Scale, predicted: Predicted | None) -> list[str]:
@@ -130,6 +106,10 @@ def _cell_words(matrix: SlowdownMatrix, i: int, j: int, value: float, scale: Sca
     runs = int(matrix.runs[i, j])
     if runs > 1 and len(matrix.workloads) <= 40:
         words += f", {runs} runs, {significant(matrix.low[i, j])} to {significant(matrix.high[i, j])}"
+    if matrix.failed[i, j]:
+        words += f", failed in {counted(int(matrix.failed[i, j]), 'more run')}"
+    if matrix.capped[i, j]:
+        words += ", with caps"
     return f"{words}, flagged" if state == FLAGGED else words
 
 
@@ -175,11 +155,11 @@ def set_legend(
     scale, pen = SCALES[values], ink(theme)
     used = {int(c) for m in matrices for c in np.unique(scale.classes(numbers_of(m, values, predicted))) if c == c}
     # The classes of the scale always stand there; the odd one below 1 only where it occurs.
-    odd = {0} if values in ("slowdown", "antt", "p99") else set()
+    odd = {0} if values in ("slowdown", "antt", "p99", "worst") else set()
     shown = [k for k in range(len(scale.names)) if k not in odd or k in used]
     legend_swatches(figure, [(scale.names[k], scale.colours(theme)[k]) for k in shown], pen.line)
     states = {str(state) for m in matrices for state in np.unique(m.state)}
-    if predicted is not None and values != "difference":
+    if predicted is not None and values in PREDICTABLE:
         legend_symbol(figure, "predicted", "square-open", pen.text)
     for state, name, symbol, size in (
         (NOT_MEASURED, "not measured", "circle", 3),
@@ -188,6 +168,8 @@ def set_legend(
     ):
         if state in states:
             legend_symbol(figure, name, symbol, pen.text if state == FLAGGED else pen.muted, size)
+    if any(_mixed(m).any() for m in matrices):
+        legend_symbol(figure, "ran and failed", "x-thin", pen.text, 5)
     figure.update_layout(
         legend={
             "itemclick": False, "itemdoubleclick": False, "y": 1, "yref": "container", "yanchor": "top",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -128,10 +128,12 @@ SHARE = Scale(
 
 SCALES = {
     "slowdown": SLOWDOWN,
-    "p99": SLOWDOWN,
-    "antt": SLOWDOWN,
+    "p99": replace(SLOWDOWN, title="p99 inflation"),
+    "antt": replace(SLOWDOWN, title="ANTT"),
     "stp": STP,
     "together": TOGETHER,
     "fairness": FAIRNESS,
+    "jain": replace(FAIRNESS, title="Jain's index"),
+    "worst": replace(SLOWDOWN, title="worst S of the pair"),
     "difference": DIFFERENCE,
 }

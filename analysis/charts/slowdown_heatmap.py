@@ -10,11 +10,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analysis.charts.marks import frames
-from analysis.charts.matrix_layers import Array, Predicted, draw_cells, set_axes, set_legend
+from analysis.charts.matrix_layers import draw_cells, set_axes, set_legend
 from analysis.charts.scale import SCALES
 from analysis.charts.theme import finish, ink, label
 from analysis.errors import UsageError
-from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix
+from analysis.interference.layers import Array, Predicted
+from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, VALUES, SlowdownMatrix
 from analysis.numbers import shorten, significant, visible
 
 #: More cells than this make the page heavy; group by family first.
@@ -147,18 +148,20 @@ def _padded(matrix: SlowdownMatrix, names: list[str]) -> SlowdownMatrix:
     at = [names.index(name) for name in matrix.workloads]
     square = np.ix_(at, at)
     fields: dict[str, npt.NDArray[np.generic]] = {}
-    for name in ("slowdown", "low", "high", "stp", "antt", "fairness", "p99"):
+    for name in VALUES:
         wide: Array = np.full((size, size), np.nan)
         wide[square] = getattr(matrix, name)
         fields[name] = wide
     state = np.full((size, size), NOT_MEASURED, dtype="<U12")
     state[square] = matrix.state
-    runs = np.zeros((size, size), dtype=np.int64)
-    runs[square] = matrix.runs
+    for name in ("runs", "failed", "capped"):
+        padded = np.zeros((size, size), dtype=getattr(matrix, name).dtype)
+        padded[square] = getattr(matrix, name)
+        fields[name] = padded
     family = dict(zip(matrix.workloads, matrix.families, strict=True))
     families = tuple(family.get(name, "") for name in names)
     return SlowdownMatrix(
-        **{**matrix.__dict__, **fields, "state": state, "runs": runs, "workloads": tuple(names), "families": families}
+        **{**matrix.__dict__, **fields, "state": state, "workloads": tuple(names), "families": families}
     )
 
 

@@ -12,6 +12,8 @@ _FIELDS = {
     "workloads": ("workload", "workload"),
     "families": ("family", "family"),
     "phases": ("phase", "phase"),
+    "batch_sizes": ("batch_size", "batch size"),
+    "precisions": ("precision", "precision"),
     "sources": ("source_id", "source"),
 }
 
@@ -22,8 +24,10 @@ class Filter:
 
     Attributes
     ----------
-    datasets, gpus, mechanisms, workloads, families, phases : tuple of str
+    datasets, gpus, mechanisms, workloads, families, phases, precisions : tuple of str
         Values to keep.
+    batch_sizes : tuple of int
+        Batch sizes to keep.
     sources : tuple of int
         Source ids to keep.
     """
@@ -34,6 +38,8 @@ class Filter:
     workloads: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
+    precisions: tuple[str, ...] = ()
     sources: tuple[int, ...] = ()
 
     def where(self, *columns: str) -> tuple[str, list[object]]:

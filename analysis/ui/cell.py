@@ -9,7 +9,8 @@ import streamlit as st
 
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text
-from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix, cell
+from analysis.interference.cell import cell
+from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix
 from analysis.interference.metrics import together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.reference import gpus

@@ -20,6 +20,8 @@ _LABELS = {
     "family": ("Model family", "Nothing chosen means all."),
     "workload": ("Workload", "Nothing chosen means all."),
     "phase": ("Phase", "Training, fine-tuning, prefill, decode. Nothing chosen means all."),
+    "batch": ("Batch size", "Nothing chosen means all."),
+    "precision": ("Precision", "Nothing chosen means all."),
 }
 
 _FIELDS = {
@@ -28,6 +30,8 @@ _FIELDS = {
     "family": "families",
     "workload": "workloads",
     "phase": "phases",
+    "batch": "batch_sizes",
+    "precision": "precisions",
 }
 
 
@@ -85,7 +89,8 @@ def chosen(*fields: str) -> Filter:
     for field in fields:
         values = st.session_state.get(field) or []
         if field in _FIELDS and values:
-            result = result.with_(**{_FIELDS[field]: tuple(str(value) for value in values)})
+            kept = tuple(int(value) for value in values) if field == "batch" else tuple(str(value) for value in values)
+            result = result.with_(**{_FIELDS[field]: kept})
     return result
 
 
@@ -107,6 +112,8 @@ def options(name: str) -> dict[str, list[str]]:
         "family": _distinct(frame["family"]),
         "workload": _distinct(frame["workload"]),
         "phase": _distinct(frame["phase"]),
+        "batch": [str(size) for size in sorted({int(size) for size in frame["batch_size"].dropna()})],
+        "precision": _distinct(frame["precision"]),
     }
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 #: Filters by the kind of data a page shows.
 PROFILES = ("dataset", "gpu", "family", "workload", "phase")
-CORUNS = ("dataset", "gpu", "mechanism", "family", "workload", "phase")
+CORUNS = ("dataset", "gpu", "mechanism", "family", "workload", "phase", "batch", "precision")
 
 
 @dataclass(frozen=True)

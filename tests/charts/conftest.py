@@ -27,6 +27,8 @@ def make_matrix(
         slowdown=slowdown, low=slowdown, high=slowdown, state=state.astype("<U12"),
         runs=(~np.isnan(slowdown)).astype(np.int64), stp=1 / slowdown + 1 / other, antt=(slowdown + other) / 2,
         fairness=np.minimum(slowdown, other) / np.maximum(slowdown, other), p99=np.full_like(slowdown, np.nan),
+        jain=(slowdown + other) ** 2 / (2 * (slowdown**2 + other**2)), worst=np.maximum(slowdown, other),
+        failed=np.zeros((size, size), dtype=np.int64), capped=np.zeros((size, size), dtype=np.bool_),
         flagged=frozenset(), n=3, sources=1, simulated=False,
     )  # fmt: skip
 

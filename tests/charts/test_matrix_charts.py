@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.charts.matrix_layers import Predicted, numbers_of
 from analysis.charts.scale import SLOWDOWN
 from analysis.charts.slowdown_heatmap import place_of, slowdown_heatmap, slowdown_multiples
 from analysis.charts.theme import alt_text
 from analysis.errors import UsageError
+from analysis.interference.layers import Predicted, numbers_of
 
 NAN = np.nan
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from analysis.errors import NotFoundError, UsageError
-from analysis.interference.matrix import cell, slowdown_matrix
+from analysis.interference.cell import cell
+from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.order import ORDERS, order
 from analysis.store.database import Database
 
