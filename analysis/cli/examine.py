@@ -139,7 +139,7 @@ def _about_gpus(known: dict[str, Any]) -> Iterator[dict[str, str]]:
 
 def _about_tools() -> Iterator[dict[str, str]]:
     wanted = {
-        "ncu": "to profile kernels and to read .ncu-rep files",
+        "ncu": "to profile kernels, and to read .ncu-rep files unless the package ncu-report is installed",
         "nsys": "to time kernels over a whole run",
         "nvidia-smi": "to log utilisation and memory",
     }

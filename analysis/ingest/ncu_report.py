@@ -1,16 +1,19 @@
-"""Binary reports of Nsight Compute (``.ncu-rep``), exported to CSV by the ``ncu`` that is installed, and then read.
+"""Binary reports of Nsight Compute (``.ncu-rep``), read with NVIDIA's own software where the user installed it.
 
-NVIDIA's tool is under its own proprietary licence: nothing of it ships with StallScope, and it only runs where the user
-installed it, as the program ``ncu`` or by the package ``ncu-report``.
+Two ways lead there: the package `ncu-report`, or the program ``ncu``. Both are under NVIDIA's proprietary licence:
+nothing of them ships with StallScope. Either runs in a process of its own and writes the raw page, which is then read
+like any other.
 """
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,30 +27,54 @@ from analysis.store.parsed import Parsed
 _MAGIC = b"NVR\x00"
 _SECONDS = 600
 _OPTIONS = ("--csv", "--page", "raw", "--print-units", "base")
+_SCRIPT = Path(__file__).with_name("ncu_report_table.py")
+BY_HAND = "ncu --import REPORT.ncu-rep --csv --page raw --print-units base"
 
 
-def exporter() -> str | None:
-    """Return the program that exports reports, None where none is installed."""
-    found = shutil.which("ncu") or shutil.which("nv-nsight-cu-cli")
-    if found is not None:
-        return found
+@dataclass(frozen=True)
+class Reader:
+    """One way to read a report.
+
+    Attributes
+    ----------
+    name : str
+        How the report of the import calls it.
+    before, after : tuple of str
+        The command, before and after the path of the report.
+    prints : bool
+        Whether the table comes on standard output; otherwise the path to write it to follows the report's.
+    """
+
+    name: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    prints: bool
+
+
+def readers() -> list[Reader]:
+    """Return the ways that are there: the package first, which needs no matching version of the program."""
+    found = []
     package = find_spec("ncu_report")
-    if package is None or package.origin is None:
-        return None
-    # The package holds the reader of reports; some of its builds bring the program along.
-    beside = Path(package.origin).parent
-    return next((str(path) for path in (beside / "ncu", beside / "bin" / "ncu") if path.is_file()), None)
+    if package is not None and package.origin is not None:
+        place = Path(package.origin).parent
+        folder = place.parent if package.submodule_search_locations else place
+        # -P: the folder that the program was started in is no place to import from.
+        found.append(Reader("the package ncu-report", (sys.executable, "-P", str(_SCRIPT)), (str(folder),), False))
+    program = shutil.which("ncu") or shutil.which("nv-nsight-cu-cli")
+    if program is not None:
+        found.append(Reader(program, (program, "--import"), _OPTIONS, True))
+    return found
 
 
 class NcuReport:
-    """Reads a binary report where NVIDIA's tool is installed; without it the file stays refused with the command."""
+    """Reads a binary report where NVIDIA's software is installed; without it the file is refused with the command."""
 
     name = "ncu-rep"
-    title = "Nsight Compute, binary report (read by the installed ncu)"
+    title = "Nsight Compute, binary report (read by NVIDIA's own software, if installed)"
 
     def sniff(self, opened: Opened) -> bool:
-        """Say whether these are the first bytes of a report, and a program to export it is there."""
-        return opened.magic.startswith(_MAGIC) and exporter() is not None
+        """Say whether these are the first bytes of a report, and something to read it is there."""
+        return opened.magic.startswith(_MAGIC) and bool(readers())
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Export the report to CSV and read that.
@@ -55,58 +82,58 @@ class NcuReport:
         Raises
         ------
         InputRefusedError
-            If the export fails or takes too long, or what it gives can't be read.
+            If every way fails or takes too long, or what comes out can't be read.
         """
-        program = exporter()
-        if program is None:
-            raise InputRefusedError("no `ncu` is installed", "Install Nsight Compute.", Where(opened.name))
         folder = get_settings().spool
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             where = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ncu-", dir=folder)))
-            csv = _export(program, opened, where)
+            csv, way = _export(readers(), opened, where)
             from analysis.ingest.opening import opened_files
 
             exported = stack.enter_context(opened_files(csv, name=opened.name, spool=where))[0]
             reader = next((form for form in (NcuWide(), NcuLong()) if form.sniff(exported)), None)
             if reader is None:
                 raise InputRefusedError(
-                    "the installed ncu gave no table for the report",
-                    "Export it by hand with `ncu --import REPORT.ncu-rep --csv --page raw --print-units base`.",
-                    Where(opened.name),
+                    f"{way.name} gave no table for the report", f"Export it with `{BY_HAND}`.", Where(opened.name)
                 )
             parsed = reader.parse(exported, hints)
-        report = {**parsed.report, "exported_by": program, "exported_as": reader.name}
+        report = {**parsed.report, "exported_by": way.name, "exported_as": reader.name}
         return replace(parsed, format=self.name, report=report)
 
 
-def _export(program: str, opened: Opened, folder: Path) -> Path:
-    """Run the export; the report is given under a name of its own, so that no name of a user's reaches a command."""
+def _export(ways: Sequence[Reader], opened: Opened, folder: Path) -> tuple[Path, Reader]:
+    """Try one way after the other; the report gets a name of its own, so that no user's name reaches a command."""
     source, target = folder / "report.ncu-rep", folder / "report.csv"
     source.symlink_to(opened.path.resolve())
+    faults = []
+    for way in ways:
+        fault = _run(way, source, target)
+        if fault is None:
+            return target, way
+        faults.append(f"{way.name} {fault}")
+    raise InputRefusedError(
+        f"the report could not be exported: {'; '.join(faults)[:500] or 'nothing is installed that reads it'}",
+        "Use a version as new as the ncu that wrote the report (`pip install --upgrade ncu-report`), or export it "
+        f"on the machine that did with `{BY_HAND}`.",
+        Where(opened.name),
+    )
+
+
+def _run(way: Reader, source: Path, target: Path) -> str | None:
+    """Export once; return what went wrong."""
+    command = [*way.before, str(source), *([] if way.prints else [str(target)]), *way.after]
     try:
         with target.open("wb") as out:
             done = subprocess.run(  # noqa: S603 - a fixed program with fixed options
-                [program, "--import", str(source), *_OPTIONS],
-                stdout=out, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False,
+                command, stdout=out if way.prints else subprocess.DEVNULL, stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False,
             )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise InputRefusedError(
-            f"exporting the report took longer than {_SECONDS // 60} minutes",
-            "Profile fewer launches.",
-            Where(opened.name),
-        ) from error
+    except subprocess.TimeoutExpired:
+        return f"took longer than {_SECONDS // 60} minutes"
     except OSError as error:
-        raise InputRefusedError(
-            f"{program} can't be run ({error.strerror})",
-            "Repair the installation of Nsight Compute.",
-            Where(opened.name),
-        ) from error
+        return f"can't be run ({error.strerror})"
     if done.returncode or not target.stat().st_size:
         said = done.stderr.decode("utf-8", errors="replace").strip().splitlines()
-        raise InputRefusedError(
-            f"the installed ncu could not export the report{': ' + said[-1][:200] if said else ''}",
-            "Use an ncu as new as the one that wrote the report, or export it on the machine that did.",
-            Where(opened.name),
-        )
-    return target
+        return f"says: {said[-1].strip()[:200]}" if said else f"ended with code {done.returncode}"
+    return None

@@ -101,8 +101,9 @@ def _binary(opened: Opened) -> tuple[str, str] | None:
     shown = PurePosixPath(opened.name.replace("\\", "/")).name
     if opened.magic.startswith(b"NVR\x00") or (suffix in (".ncu-rep", ".nsight-cuprof-report") and not opened.head):
         return (
-            "this is a binary report of Nsight Compute, which only NVIDIA's own tool can read",
-            f"Export it with `{NCU_EXPORT.format(shown)}` and load that.",
+            "this is a binary report of Nsight Compute, which only NVIDIA's own software can read",
+            f"Export it with `{NCU_EXPORT.format(shown)}` and load that; or install NVIDIA's reader here, which has a "
+            "proprietary licence, with `pip install ncu-report`.",
         )
     if suffix in (".nsys-rep", ".qdrep") and not opened.head:
         return (
