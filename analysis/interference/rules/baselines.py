@@ -108,6 +108,7 @@ def faster_than_alone(database: Database, dataset: str | None = None) -> list[Fi
             f"{len(rows)} of {len(group)} members with a slowdown ({share:.1f} %) ran faster beside others than alone "
             f"(S below {FASTER_THAN_ALONE}): their solo baselines are off, or the runs are noisy."
         )
-        rows = rows[["run_id", "slot", "workload", "slowdown", "file_name", "line"]].reset_index(drop=True)
+        shown = ["dataset", "gpu", "mechanism", "run_id", "slot", "workload", "slowdown", "file_name", "line"]
+        rows = rows[shown].reset_index(drop=True)
         findings.append(Finding("faster-than-alone", "warning", place(name, gpu), len(rows), sentence, rows))
     return findings

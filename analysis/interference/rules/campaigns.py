@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -75,7 +73,7 @@ def mixed_origin(database: Database, dataset: str | None = None) -> list[Finding
     for name, group in table.groupby("dataset", sort=True):
         if group["simulated"].nunique() > 1:
             made = group[group["simulated"]]
-            rows = pd.DataFrame({"file_name": made["file_name"]}).reset_index(drop=True)
+            rows = made[["dataset", "file_name", "source_id"]].reset_index(drop=True)
             sentence = (
                 f"{counted(len(made), 'source')} of {len(group)} are simulated and the others measured. They are never "
                 "trained on together: import them as data sets of their own."

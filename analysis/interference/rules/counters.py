@@ -84,7 +84,7 @@ def clocks_differ(database: Database, dataset: str | None = None) -> list[Findin
                 f"The {title} clocks of {counted(len(group), 'profile')} differ by up to {apart:.1f} % "
                 f"({low / 1e6:.0f} to {high / 1e6:.0f} MHz): their times and cycles are not comparable as they stand."
             )
-            rows = group[["workload", column]].sort_values(column).reset_index(drop=True)
+            rows = group[["dataset", "gpu", "workload", column]].sort_values(column).reset_index(drop=True)
             findings.append(Finding("clocks-differ", "warning", place(name, gpu), len(rows), sentence, rows))
     return findings
 
@@ -104,7 +104,10 @@ def caps(database: Database, dataset: str | None = None) -> list[Finding]:
             f"{counted(free, 'pair')} ran without client caps and {counted(limited['run_id'].nunique(), 'run')} with a "
             "thread percentage or a memory cap: the matrix stands for clients without caps only."
         )
-        shown = ["run_id", "slot", "workload", "k", "thread_percentage", "memory_cap_mib", "file_name", "line"]
+        shown = [
+            "dataset", "gpu", "mechanism", "run_id", "slot", "workload", "k", "thread_percentage", "memory_cap_mib",
+            "file_name", "line",
+        ]  # fmt: skip
         rows = limited[shown].reset_index(drop=True)
         findings.append(Finding("client-caps", "info", place(name, gpu, mechanism), len(rows), sentence, rows))
     return findings

@@ -26,6 +26,7 @@ def did_not_run(database: Database, dataset: str | None = None) -> list[Finding]
     findings = []
     for (name, gpu, mechanism), group in failed.groupby(["dataset", "gpu", "mechanism"], sort=True):
         runs = group.groupby("run_id", sort=True).agg(
+            dataset=("dataset", "first"), gpu=("gpu", "first"), mechanism=("mechanism", "first"),
             workloads=("workload", lambda jobs: " + ".join(jobs)), outcome=("run_outcome", "first"),
             k=("k", "first"), file_name=("file_name", "first"), line=("line", "first"),
         )  # fmt: skip
@@ -52,7 +53,8 @@ def zero_values(database: Database, dataset: str | None = None) -> list[Finding]
             f"{counted(len(rows), 'member')} {'counts' if len(rows) == 1 else 'count'} as run with a value of 0 or "
             "infinity: mark them as did_not_run in the file."
         )
-        shown = rows[["run_id", "slot", "workload", "corun_value", "file_name", "line"]].reset_index(drop=True)
+        columns = ["dataset", "gpu", "mechanism", "run_id", "slot", "workload", "corun_value", "file_name", "line"]
+        shown = rows[columns].reset_index(drop=True)
         findings.append(Finding("zero-values", "error", place(name, gpu), len(shown), sentence, shown))
     return findings
 
@@ -63,7 +65,7 @@ def measured_during_corun(database: Database, dataset: str | None = None) -> lis
     for name, file, report, _ in _reports(database, dataset):
         columns = report.get(DURING) or []
         if columns:
-            rows = pd.DataFrame({"file_name": file, "column": columns})
+            rows = pd.DataFrame({"dataset": name, "file_name": file, "column": columns})
             sentence = (
                 f"{named(columns)} of {file} {'was' if len(columns) == 1 else 'were'} measured during the co-run: no "
                 "input of a prediction from solo profiles, so no predictor reads them."
@@ -78,7 +80,7 @@ def mirrored_cells(database: Database, dataset: str | None = None) -> list[Findi
     for name, file, _, aside in _reports(database, dataset):
         count = int(aside.get(MIRRORED, 0))
         if count:
-            rows = pd.DataFrame({"file_name": [file], "cells": [count]})
+            rows = pd.DataFrame({"dataset": [name], "file_name": [file], "cells": [count]})
             sentence = (
                 f"{counted(count, 'cell')} of {file} repeat{'s' if count == 1 else ''} another one from the partner's "
                 "side; each pair counts once."

@@ -16,7 +16,7 @@ CLUSTER, TIMES_MORE = 5, 5
 #: Flag of members whose value the authors wrote by hand, and of self pairs that were averaged.
 HARD_CODED, AVERAGED = "hard_coded", "averaged"
 
-_SHOWN = ["run_id", "slot", "workload", "slowdown", "corun_value", "file_name", "line"]
+_SHOWN = ["dataset", "gpu", "mechanism", "run_id", "slot", "workload", "slowdown", "corun_value", "file_name", "line"]
 
 
 def exactly_one(database: Database, dataset: str | None = None) -> list[Finding]:

@@ -54,7 +54,8 @@ def telemetry_extremes(database: Database, dataset: str | None = None) -> pd.Dat
     """
     return database.query(
         f"""SELECT s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, '') AS device, t.name,
-                  any_value(t.unit) AS unit, count(t.value) AS samples, min(t.value) AS smallest, max(t.value) AS largest
+                  any_value(t.unit) AS unit, count(t.value) AS samples, min(t.value) AS smallest,
+                  max(t.value) AS largest
            FROM {kept.TELEMETRY} t JOIN source s USING (source_id) WHERE $dataset IS NULL OR s.dataset = $dataset
            GROUP BY s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, ''), t.name
            HAVING count(t.value) > 0
