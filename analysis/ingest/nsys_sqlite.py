@@ -1,16 +1,19 @@
-"""Exports of Nsight Systems as SQLite: every launch of a kernel, on the GPU that it ran on."""
+"""Exports of Nsight Systems as SQLite: every launch of a kernel on its GPU, and samples of GPU metrics."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest import nsys_samples, telemetry
 from analysis.ingest.format import Hints, Opened
+from analysis.ingest.nsys_samples import Samples
 from analysis.ingest.tool_profile import Account, build, dims
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed
 
@@ -21,7 +24,6 @@ _EXPORT = "nsys export --type sqlite --output profile.sqlite PROFILE.nsys-rep"
 _OTHER = {
     "CUPTI_ACTIVITY_KIND_MEMCPY": "copies of memory", "CUPTI_ACTIVITY_KIND_MEMSET": "fills of memory",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "calls of the runtime", "NVTX_EVENTS": "NVTX ranges",
-    "GPU_METRICS": "samples of GPU metrics",
 }  # fmt: skip
 _NAMES = ("demangledName", "shortName", "mangledName")
 _METRICS = (
@@ -56,22 +58,17 @@ class NsysSqlite:
         """
         where = Where(opened.name)
         tables = _tables(opened.path)
-        if KERNELS not in tables:
-            held = (
-                ", ".join(sorted(what for table, what in _OTHER.items() if table in tables)) or "no activity of a GPU"
-            )
-            raise InputRefusedError(
-                f"there is no kernel in this export of Nsight Systems ({held})",
-                "Record CUDA with `nsys profile --trace=cuda --output profile YOUR COMMAND`, check that the program "
-                f"ran on the GPU, and export with `{_EXPORT}`.",
-                where,
-            )
         try:
             with closing(_connect(opened.path)) as connection:
-                rows, devices = _launches(connection, where), _devices(connection, tables)
+                devices = _devices(connection, tables)
+                columns = _columns(connection, nsys_samples.SAMPLES) if nsys_samples.SAMPLES in tables else set()
+                samples = nsys_samples.read_samples(connection, tables, columns, devices, hints)
+                if KERNELS not in tables:
+                    return self._samples_only(opened, hints, samples, tables)
+                rows = _launches(connection, where)
                 beside = {what: _count(connection, table) for table, what in _OTHER.items() if table in tables}
                 version = _version(connection, tables)
-        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        except (sqlite3.Error, pd.errors.DatabaseError, OverflowError) as error:
             raise InputRefusedError(
                 f"the database can't be read ({str(error)[:120]})", f"Export it again with `{_EXPORT}`.", where
             ) from error
@@ -91,13 +88,52 @@ class NsysSqlite:
             warnings.append(
                 f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch."
             )
-        return build(
+        parsed = build(
             self.name, opened, hints, kernel, _metrics(kept), Account(len(rows), _rejected(rows, bad)),
             era=f"schema {version}" if version else None, ccs=ccs,
             report={"tables": len(tables), "beside": beside, "duration_from": "start and end of each launch",
                     "gpus": devices.to_dict("records")},
             warnings=warnings,
         )  # fmt: skip
+        return parsed if samples is None else _with_samples(parsed, samples)
+
+    def _samples_only(self, opened: Opened, hints: Hints, samples: Samples | None, tables: set[str]) -> Parsed:
+        """Read an export without kernels: samples of GPU metrics are of use alone, anything else is refused."""
+        if samples is None:
+            held = ", ".join(sorted(what for table, what in _OTHER.items() if table in tables))
+            raise InputRefusedError(
+                f"there is no kernel in this export of Nsight Systems ({held or 'no activity of a GPU'})",
+                "Record CUDA with `nsys profile --trace=cuda --output profile YOUR COMMAND`, check that the program "
+                f"ran on the GPU, and export with `{_EXPORT}`.",
+                Where(opened.name),
+            )
+        return telemetry.build(
+            self.name, opened, hints, samples.readings, Account(samples.read, samples.rejected),
+            era="GPU metrics", warnings=_undated(samples),
+        )  # fmt: skip
+
+
+def _with_samples(parsed: Parsed, samples: Samples) -> Parsed:
+    """Put samples beside the launches of the same recording."""
+    table = samples.readings.table()
+    rejected = [frame for frame in (parsed.rejected, samples.rejected) if len(frame)]
+    told = f"{table.num_rows:,} samples of GPU metrics were loaded as telemetry."
+    return replace(
+        parsed,
+        rows_read=parsed.rows_read + samples.read,
+        rejected=pd.concat(rejected, ignore_index=True) if rejected else parsed.rejected,
+        # Launches and samples are numbered anew in each table, so lines don't count the rejected rows.
+        faulty_rows=len(parsed.rejected) + len(samples.rejected),
+        frames={**parsed.frames, "telemetry": table},
+        report={**parsed.report, "samples": table.num_rows, "counters": sorted(set(table.column("name").to_pylist()))},
+        warnings=(*parsed.warnings, told, *_undated(samples)),
+    )
+
+
+def _undated(samples: Samples) -> list[str]:
+    if samples.dated:
+        return []
+    return ["The export does not say when the recording began: times of its samples count from 1970."]
 
 
 def _connect(path: Path) -> sqlite3.Connection:

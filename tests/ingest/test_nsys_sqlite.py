@@ -77,6 +77,38 @@ def test_absent_tables(database: Database, tmp_path: Path) -> None:
     assert "SQLite" in str(import_file(database, other).error)
 
 
+@pytest.mark.parametrize("launches", [True, False])
+def test_samples_of_gpu_metrics(database: Database, tmp_path: Path, launches: bool) -> None:
+    path = export(tmp_path / "m.sqlite", [(100, 350, 0, 0)] if launches else [], ["a(int)"])
+    kind = 0x0101010101010100
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE GPU_METRICS (timestamp INT, typeId INT, metricId INT, value INT)")
+        made.execute("CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INT, sourceId INT, typeName TEXT, metricId INT, "
+                     "metricName TEXT)")  # fmt: skip
+        made.execute("CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INT, utcTime TEXT)")
+        made.execute("INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1700000000000000000, '')")
+        names = ["GPC Clock Frequency [MHz]", "SMs Active [Throughput %]", "Compute Warps in Flight"]
+        made.executemany(
+            "INSERT INTO TARGET_INFO_GPU_METRICS VALUES (?, 1, 'gh100', ?, ?)",
+            [(kind, place, name) for place, name in enumerate(names)],
+        )
+        rows = [(10**6 * n, kind, metric, n * 10 + metric) for n in range(3) for metric in range(3)]
+        rows += [(5, kind, 99, 1), (5, kind, 1, None), (None, kind, 1, 4)]
+        made.executemany("INSERT INTO GPU_METRICS VALUES (?, ?, ?, ?)", rows)
+        made.commit()
+    report = imported(database, path)
+    assert (report.rows_read, report.rows_loaded, report.rows_rejected) == (12 + launches, 9 + launches, 3)
+    assert report.launches == launches
+    held = database.query(
+        "SELECT name, unit, value, gpu, device, measured_at FROM telemetry ORDER BY measured_at, name"
+    )
+    assert held["name"].tolist()[:3] == ["Compute Warps in Flight", "GPC Clock Frequency", "SMs Active"]
+    assert held["unit"].tolist()[1:3] == ["MHz", "%"]
+    assert held["value"].tolist() == [2, 0, 1, 12, 10, 11, 22, 20, 21]
+    assert (set(held["device"]), set(held["gpu"])) == ({"0"}, {"H200"})
+    assert str(held["measured_at"].iloc[-1]) == "2023-11-14 22:13:20.002000"
+
+
 def test_damaged(tmp_path: Path) -> None:
     path = export(tmp_path / "a.sqlite", [(n, n + 5, 0, 0) for n in range(2000)], ["a" * 400])
     content = path.read_bytes()
