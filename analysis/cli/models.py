@@ -70,6 +70,8 @@ def train(
             f"{'simulated ' if card.simulated else ''}runs of {card.dataset} on {', '.join(card.gpus)} under "
             f"{', '.join(card.mechanisms)}."
         )
+        for note in card.notes:
+            screen.line(note)
         if card.flagged:
             screen.line(f"Left out, as the checks doubt their baselines: {', '.join(card.flagged)}.")
         screen.line(f"stallscope predict --model {card.model_id} --gpu {card.gpus[0]} --job A --job B")

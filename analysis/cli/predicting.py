@@ -86,7 +86,8 @@ def evaluate(
             mechanism=mechanism,
             n_jobs=workers,
         )
-    rows = [ordered(row) for row in found.rows]
+    about = {"gpus": found.gpus, "mechanisms": found.mechanisms, "simulated": found.simulated, "notes": found.notes}
+    rows = [ordered(row) | about for row in found.rows]
     return Answer(rows, lambda screen: _show(screen, found))
 
 
@@ -105,6 +106,8 @@ def _show(screen: Screen, found: Evaluation) -> None:
     )
     for reason, count in found.left_out.items():
         screen.line(f"Left out: {count:,} members ({reason}).")
+    for note in found.notes:
+        screen.line(note)
     records = comparison.records(found.rows)
     screen.table([row for row in records if row["mape"] is not None], comparison.COLUMNS)
     missing = comparison.missing_inputs(found.summary())
@@ -159,6 +162,8 @@ def folds(
         from analysis.report.table import column
 
         screen.line(f"{len(table):,} rows and {len(division.folds)} folds written to {out}.", style="bold")
+        for note in division.notes:
+            screen.line(note)
         screen.line(
             "Predict each row marked test from the rows marked train, and give the result as a table with the columns "
             "seed, fold, run_id, slot, predicted to `stallscope rank`."

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from analysis.predict.quantities import BY_NAME
 from analysis.predict.schema import IDENTITY, Floats
-from analysis.predict.terms import schema
+from analysis.predict.terms import WHITE_BOX, schema
 
 #: A predictor is left without a figure when a quantity it needs is known for less than this share of the rows.
 KNOWN_AT_LEAST = 0.5
@@ -23,6 +23,7 @@ _NEEDS = {
     "kernel_length": "kernel lengths", "long_short_ratio": "long and short kernels", "pcie_read": "PCIe bandwidth",
     "pcie_write": "PCIe bandwidth", "threads": "threads", "registers": "registers", "shared_memory": "shared memory",
     "peak_memory": "peak memory", "stall_memory_wait": "stall profiles", "step_length": "solo throughput",
+    WHITE_BOX: "stall profiles",
 }  # fmt: skip
 
 
@@ -65,9 +66,10 @@ def needs(estimator: Any, X: pd.DataFrame) -> str | None:
     wanted = estimator.needed() if isinstance(estimator, Predictor) else getattr(estimator, "requires", ())
     missing: list[str] = []
     for quantity in wanted:
-        known = float(X[f"own_{quantity}"].notna().mean()) if len(X) else 0.0
+        column = quantity if quantity == WHITE_BOX else f"own_{quantity}"
+        known = float(X[column].notna().mean()) if len(X) else 0.0
         if known < KNOWN_AT_LEAST:
-            missing.append(_NEEDS.get(quantity, BY_NAME[quantity].meaning))
+            missing.append(_NEEDS[quantity] if quantity in _NEEDS else BY_NAME[quantity].meaning)
     return f"needs: {', '.join(dict.fromkeys(missing))}" if missing else None
 
 
@@ -88,7 +90,7 @@ class FeatureModel(Predictor):
     Parameters
     ----------
     what : sequence of str, optional
-        Kinds of evidence to use, of `schema.What`; all by default.
+        Kinds of evidence to use, of `schema.What`; by default all that is measured, not the white-box prediction.
     exclude : sequence of str
         Quantities to leave out.
     """
@@ -137,8 +139,8 @@ class FeatureModel(Predictor):
         return values
 
     def candidates(self) -> list[str]:
-        """Return the columns that this instance may use."""
-        excluded = set(self.exclude)
+        """Return the columns that this instance may use; the white-box prediction only where it is asked for."""
+        excluded = {*self.exclude, *(() if self.what is not None else (WHITE_BOX,))}
         wanted = None if self.what is None else list(self.what)
         return [name for name in schema().select(what=wanted) if schema()[name].quantity not in excluded]
 

@@ -36,7 +36,8 @@ class Evaluation:
         The protocol in words, to stand beside every figure.
     rows : list of dict
         One a predictor, with the keys of `ROW_COLUMNS`; errors, shares and coverage in percent, width in S. A predictor
-        without its inputs has a status ``needs: ...`` and None everywhere.
+        without its inputs has a status ``needs: ...`` and None everywhere; one that made the data itself
+        says ``not ranked: ...``.
     predictions : pd.DataFrame
         Out-of-fold predictions, the columns of the store.
     n, runs, workloads : int
@@ -49,6 +50,8 @@ class Evaluation:
         Workloads left out because the data checks doubt them.
     simulated, leaky : bool
         Whether a simulator made the data; whether the protocol lets a test row's twin into training.
+    notes : list of str
+        What is to be said beside the figures: the mechanism that was chosen, predictors without a rank.
     request : mapping
         What was asked for.
     seconds : float
@@ -70,6 +73,7 @@ class Evaluation:
     flagged: list[str]
     simulated: bool
     leaky: bool
+    notes: list[str]
     request: Mapping[str, Any]
     seconds: float
 

@@ -6,13 +6,14 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError, UsageError
-from analysis.predict import execution, features, protocols
+from analysis.predict import execution, features, onemechanism, protocols
 from analysis.predict.base import needs
 from analysis.predict.comparison import Collected, Evaluation, bootstrap_of, comparison_row, fold_predictions
 from analysis.predict.execution import Progress
@@ -20,6 +21,7 @@ from analysis.predict.folding import FoldTask, run_fold
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.protocols import Fold
 from analysis.predict.registry import PREDICTORS, PredictorSpec, get
+from analysis.predict.whitebox import SHARES_MODEL
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
 from analysis.store.queries import coruns
@@ -70,7 +72,7 @@ def evaluate(
     progress : callable, optional
         Called at least twice a second with the fraction done and a message; may raise to cancel.
     mechanism : str, optional
-        Restrict to one mechanism.
+        One mechanism; by default the one with the most runs. Mechanisms are never pooled.
     n_jobs : int
         Folds at a time.
     backend : callable, optional
@@ -95,7 +97,11 @@ def evaluate(
     started = time.perf_counter()
     specs = _specs(predictors)
     shots = 10 if runs is None else runs
-    frame, test_gpu, from_gpus = select_frame(database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged)
+    selected = select_frame(
+        database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged,
+        white_box=any(spec.white_box for spec in specs),
+    )  # fmt: skip
+    frame, test_gpu, from_gpus = selected.frame, selected.test_gpu, selected.train_gpus
     chosen = protocols.prepare(frame, protocol)
     folds = protocols.folds(chosen, protocol, gpu=test_gpu, train_gpus=from_gpus, runs=shots)
     tested = np.unique(np.concatenate([fold.test for fold in folds]))
@@ -143,6 +149,7 @@ def evaluate(
         flagged=sorted({workload for _, workload in frame.flagged}),
         simulated=frame.simulated,
         leaky=protocol in protocols.LEAKY,
+        notes=[*selected.notes, *_shared(specs, frame.simulated)],
         request=request,
         seconds=time.perf_counter() - started,
     )
@@ -161,6 +168,26 @@ def _specs(predictors: Sequence[str] | None) -> list[PredictorSpec]:
     return [*(PREDICTORS[name] for name in always), *asked]
 
 
+@dataclass(frozen=True)
+class Selected:
+    """The rows that a question is about.
+
+    Attributes
+    ----------
+    frame : TrainingFrame
+        The rows.
+    test_gpu, train_gpus : str or None, list of str or None
+        Under ``unseen-gpu``, what was asked for.
+    notes : tuple of str
+        What is to be said about the choice of rows.
+    """
+
+    frame: TrainingFrame
+    test_gpu: str | None
+    train_gpus: list[str] | None
+    notes: tuple[str, ...]
+
+
 def select_frame(
     database: Database,
     dataset: str,
@@ -169,20 +196,24 @@ def select_frame(
     train_gpus: Sequence[str] | None,
     mechanism: str | None,
     include_flagged: bool,
-) -> tuple[TrainingFrame, str | None, list[str] | None]:
-    """Build the frame; under ``unseen-gpu`` the GPU that was asked for is the test, not a filter."""
+    *,
+    white_box: bool = False,
+) -> Selected:
+    """Build the frame of one mechanism; under ``unseen-gpu`` the GPU that was asked for is the test, not a filter."""
     if protocol not in protocols.PROTOCOLS:
         raise UsageError(f"there is no protocol {protocol!r}", f"Choose one of {', '.join(protocols.PROTOCOLS)}.")
     require_dataset(database, dataset)
     available = sorted(set(coruns.gpus_and_mechanisms(database, dataset)["gpu"].astype(str)))
-    mechanisms = [mechanism] if mechanism else None
+    options = {"include_flagged": include_flagged, "white_box": white_box}
     if protocol != "unseen-gpu":
         gpus = resolve_gpus(gpu, available, dataset)
-        return features.build(database, dataset, gpus, mechanisms, include_flagged=include_flagged), None, None
+        mechanisms, notes = onemechanism.choose(database, dataset, gpus, mechanism)
+        return Selected(features.build(database, dataset, gpus, mechanisms, **options), None, None, tuple(notes))
     test = resolve_gpus(gpu, available, dataset)[0] if gpu else None
     train = [name for word in train_gpus or () for name in resolve_gpus(word, available, dataset)] or None
     wanted = None if train is None or test is None else [*train, test]
-    return features.build(database, dataset, wanted, mechanisms, include_flagged=include_flagged), test, train
+    mechanisms, notes = onemechanism.choose(database, dataset, wanted, mechanism)
+    return Selected(features.build(database, dataset, wanted, mechanisms, **options), test, train, tuple(notes))
 
 
 def resolve_gpus(wanted: str | None, available: Sequence[str], dataset: str) -> list[str]:
@@ -205,7 +236,21 @@ def resolve_gpus(wanted: str | None, available: Sequence[str], dataset: str) -> 
 def _status(spec: PredictorSpec, protocol: str, frame: TrainingFrame) -> str:
     if spec.protocols and protocol not in spec.protocols:
         return f"needs: protocol {' or '.join(spec.protocols)}"
-    return needs(spec.make(), frame.X) or "ok"
+    lacking = needs(spec.make(), frame.X)
+    if lacking is None and spec.white_box and frame.simulated:
+        return SHARES_MODEL
+    return lacking or "ok"
+
+
+def _shared(specs: Sequence[PredictorSpec], simulated: bool) -> list[str]:
+    """Say why predictors of the simulator's own model have no figure on simulated data."""
+    titles = [spec.title for spec in specs if spec.white_box]
+    if not (simulated and titles):
+        return []
+    return [
+        f"{' and '.join(titles)}: the queueing model behind it made these simulated data, so an error here would say "
+        "nothing about hardware. It has no figure and no rank."
+    ]
 
 
 def _run(

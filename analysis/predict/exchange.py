@@ -40,11 +40,14 @@ class Division:
         The divisions.
     request : dict
         What was asked for, with the keys of a stored evaluation's request.
+    notes : tuple of str
+        What is to be said about the choice of rows.
     """
 
     frame: TrainingFrame
     folds: list[Fold]
     request: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def divide(
@@ -59,18 +62,18 @@ def divide(
     mechanism: str | None = None,
 ) -> Division:
     """Divide the rows of a data set exactly as `evaluate` does; the arguments are the same."""
-    frame, test_gpu, from_gpus = select_frame(
-        database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged
+    selected = select_frame(
+        database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged, white_box=True
     )  # fmt: skip
-    chosen = protocols.prepare(frame, protocol)
+    chosen = protocols.prepare(selected.frame, protocol)
     folds = protocols.folds(
-        chosen, protocol, gpu=test_gpu, train_gpus=from_gpus, runs=10 if runs is None else runs
+        chosen, protocol, gpu=selected.test_gpu, train_gpus=selected.train_gpus, runs=10 if runs is None else runs
     )  # fmt: skip
     request = {
         "dataset": dataset, "protocol": protocol, "gpu": gpu, "train_gpus": list(train_gpus) if train_gpus else None,
         "runs": runs, "include_flagged": include_flagged, "mechanism": mechanism,
     }  # fmt: skip
-    return Division(chosen, folds, request)
+    return Division(chosen, folds, request, selected.notes)
 
 
 def column_of(fold: Fold) -> str:

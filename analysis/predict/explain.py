@@ -16,6 +16,7 @@ from analysis.predict.manifest import Manifest
 from analysis.predict.naming import Feature, feature_of, shown_value
 from analysis.predict.sentences import sentence
 from analysis.predict.shapley import Contributions, contributions, explained_exactly
+from analysis.predict.terms import WHITE_BOX
 from analysis.store.database import Database
 
 #: Rows behind a global explanation.
@@ -221,7 +222,9 @@ def global_importance(database: Database, model_id: str, rows: int = GLOBAL_ROWS
         If there is no such model, or its data set is no longer loaded.
     """
     manifest, estimator = models.load(database, model_id)
-    frame = features.build(database, manifest.dataset, manifest.gpus, manifest.mechanisms)
+    frame = features.build(
+        database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=WHITE_BOX in manifest.columns
+    )
     if len(frame) > rows:
         frame = frame.take(np.sort(np.random.default_rng(0).permutation(len(frame))[:rows]))
     parts = contributions(estimator, frame.X, frame.X)
@@ -268,7 +271,8 @@ def _background(database: Database, manifest: Manifest, estimator: Any) -> pd.Da
     if not needs_background(estimator):
         return None
     try:
-        return features.build(database, manifest.dataset, manifest.gpus, manifest.mechanisms).X
+        solve = WHITE_BOX in manifest.columns
+        return features.build(database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=solve).X
     except NotEnoughDataError:
         return None
 

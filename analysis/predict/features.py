@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.errors import NotEnoughDataError, NotFoundError
 from analysis.interference import checks
 from analysis.predict import profiles as solo_profiles
+from analysis.predict import whiteboxsets
 from analysis.predict.frame import TrainingFrame, all_pairs, assemble
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -29,6 +30,7 @@ def build(
     mechanisms: Iterable[str] | None = None,
     *,
     include_flagged: bool = False,
+    white_box: bool = False,
 ) -> TrainingFrame:
     """Build the frame of a data set's measured members.
 
@@ -42,6 +44,8 @@ def build(
         Canonical names to keep; all by default.
     include_flagged : bool, default False
         Keep runs with workloads that the data checks flag.
+    white_box : bool, default False
+        Solve the white-box model for the column of its prediction, which stays empty otherwise.
 
     Returns
     -------
@@ -71,6 +75,8 @@ def build(
             f"data set {dataset} has no co-run to learn from{_chosen(chosen)}", "Import measured co-runs first."
         )
     table = solo_profiles.collect(database, dataset)
+    if white_box:
+        table = whiteboxsets.attach(table, database, dataset)
     frame = assemble(dataset, members, table)
     flags = members["flags"].map(lambda found: bool(set(NO_TARGET_FLAGS) & set(found if found is not None else ())))
     target = members["slowdown"].to_numpy(dtype=np.float64)

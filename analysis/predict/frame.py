@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.predict import terms
+from analysis.predict import terms, whiteboxsets
 from analysis.predict.quantities import QUANTITIES
 from analysis.predict.schema import IDENTITY, FeatureSchema, Floats
 from analysis.reference import gpus as reference
@@ -178,6 +178,9 @@ def all_pairs(
         own_percentage=full,
         others_percentage=full,
         gpu=np.broadcast_to(gpu_descriptors(np.array([gpu], dtype=object)), (len(own), len(terms.GPU_DESCRIPTORS))),
+        white_box=(lambda: _white_box_of_pairs(table, gpu, mechanism, names[own], names[other]))
+        if whiteboxsets.LAUNCHES in table
+        else None,
     )
     identity = pd.DataFrame(
         {
@@ -224,7 +227,19 @@ def _rows(members: pd.DataFrame, keys: pd.MultiIndex, table: pd.DataFrame) -> te
         own_percentage=percentage,
         others_percentage=np.where(any_cap, total, np.nan),
         gpu=gpu_descriptors(gpus)[own],
+        white_box=(lambda: _white_box(members, table)) if whiteboxsets.LAUNCHES in table else None,
     )
+
+
+def _white_box(members: pd.DataFrame, table: pd.DataFrame) -> Floats:
+    """Solve the white-box model for every member; members stand in the order of run and slot."""
+    said = whiteboxsets.solve(table, whiteboxsets.of_members(members))
+    return np.concatenate(said) if said else np.array([], dtype=np.float64)
+
+
+def _white_box_of_pairs(table: pd.DataFrame, gpu: str, mechanism: str, own: np.ndarray, other: np.ndarray) -> Floats:
+    asked = [whiteboxsets.Asked(gpu, mechanism, pair) for pair in zip(own, other, strict=True)]
+    return np.array([said[0] for said in whiteboxsets.solve(table, asked)], dtype=np.float64)
 
 
 def gpu_descriptors(gpus: np.ndarray) -> Floats:

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import NotFoundError, UsageError
-from analysis.predict import profiles
+from analysis.predict import profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
 from analysis.predict.manifest import Manifest
+from analysis.predict.terms import WHITE_BOX
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -70,6 +71,8 @@ def gather(
     found: dict[str, pd.Series[Any]] = {}
     for name in sorted(set(homes.values())):
         table = profiles.collect(database, name)
+        if WHITE_BOX in manifest.columns:
+            table = whiteboxsets.attach(table, database, name)
         mine = [job for job in dict.fromkeys(jobs) if homes[job] == name]
         if name != manifest.dataset:
             notes.append(f"{', '.join(mine)} come from data set {name}, the model learned from {manifest.dataset}")

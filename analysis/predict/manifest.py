@@ -42,6 +42,8 @@ class Manifest(BaseModel):
         Members and runs it learned from.
     left_out, flagged
         What was left out.
+    notes : list of str
+        What is to be said about the choice of rows and the predictor.
     data_hash : str
         Hash of features and targets.
     schema_hash, columns
@@ -78,6 +80,7 @@ class Manifest(BaseModel):
     runs: int
     left_out: dict[str, int]
     flagged: list[str]
+    notes: list[str] = Field(default_factory=list)
     data_hash: str
     schema_hash: str
     columns: list[str]

@@ -25,6 +25,7 @@ ALLOWED: frozenset[str] = frozenset(
         *(f"analysis.predict.learners.{name}" for name in
           ("Neighbours", "_Nearest", "RidgeModel", "SupportVectors", "Network", "Forest", "ExtraTrees", "Boosting")),
         *(f"analysis.predict.ensemble.{name}" for name in ("Average", "StallScope")),
+        *(f"analysis.predict.whitebox.{name}" for name in ("WhiteBox", "WhiteBoxBoosting")),
         "analysis.predict.structured.StructuredGP",
         "analysis.predict.pairgp.PairGP",
         "analysis.predict.pairgp.Jobs",

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.errors import ModelRefusedError, NotEnoughDataError
-from analysis.predict import execution, features, modelfile
+from analysis.predict import execution, features, modelfile, onemechanism
 from analysis.predict.base import needs
 from analysis.predict.evaluate import LEAST_RUNS, resolve_gpus
 from analysis.predict.execution import Progress
@@ -62,7 +62,7 @@ def train(
     predictor : str
         Name of a predictor.
     gpu, mechanism : str, optional
-        Restrict to one GPU, any way of writing it, and one mechanism.
+        Restrict to one GPU, any way of writing it, and one mechanism: by default the one with the most runs.
     progress : callable, optional
         As in `evaluate.evaluate`.
     include_flagged : bool
@@ -83,8 +83,13 @@ def train(
     require_dataset(database, dataset)
     available = sorted(set(coruns.gpus_and_mechanisms(database, dataset)["gpu"].astype(str)))
     gpus = resolve_gpus(gpu, available, dataset) if gpu else None
-    frame = features.build(database, dataset, gpus, [mechanism] if mechanism else None, include_flagged=include_flagged)
+    mechanisms, notes = onemechanism.choose(database, dataset, gpus, mechanism)
     spec = get(predictor)
+    frame = features.build(
+        database, dataset, gpus, mechanisms, include_flagged=include_flagged, white_box=spec.white_box
+    )
+    if spec.white_box and frame.simulated:
+        notes.append(f"{spec.title} shares its model with the simulator that made these data.")
     missing = needs(spec.make(), frame.X)
     if missing:
         raise NotEnoughDataError(f"{spec.title} can't learn from data set {dataset}, it {missing}", "Choose another.")
@@ -101,7 +106,7 @@ def train(
         )
     }  # fmt: skip
     payload = modelfile.to_bytes(estimator)
-    manifest = _manifest(database, frame, spec.name, spec.title, spec.source, estimator, calibration, payload)
+    manifest = _manifest(database, frame, spec.name, spec.title, spec.source, estimator, calibration, payload, notes)
     store.save(database, manifest.model_id, manifest.predictor, dataset, manifest.model_dump(mode="json"), payload)
     return manifest
 
@@ -219,6 +224,7 @@ def _manifest(
     estimator: Any,
     calibration: dict[str, Calibration | None],
     payload: bytes,
+    notes: list[str],
 ) -> Manifest:
     columns = used_columns(estimator)
     files = sources(database, Filter(datasets=(frame.dataset,)))
@@ -237,6 +243,7 @@ def _manifest(
         rows=len(frame),
         runs=frame.runs,
         left_out=dict(frame.left_out),
+        notes=notes,
         flagged=sorted({workload for _, workload in frame.flagged}),
         data_hash=frame.data_hash(),
         schema_hash=schema_hash(frame.schema),

@@ -27,6 +27,7 @@ RESOURCES: Mapping[str, tuple[str, ...]] = {
     "launch size": ("threads", "kernel_threads", "registers", "shared_memory"),
     "host traffic": ("pcie_read", "pcie_write"),
     "memory footprint": ("peak_memory",),
+    "queueing model": ("white_box",),
     "configuration": ("batch_size", "relative_batch", "half_precision", "training", "k", "mechanism",
                       "thread_percentage"),
 }  # fmt: skip
@@ -42,6 +43,7 @@ _LABELS: Mapping[str, str] = {
     "half_precision": "half precision", "speedup_slow": "speed against the slowest other GPU",
     "speedup_fast": "speed against the fastest other GPU", "thread_percentage": "MPS thread percentage",
     "long_short_ratio": "long kernels for each short one", "pcie_read": "PCIe reads", "pcie_write": "PCIe writes",
+    "white_box": "white-box prediction",
 }  # fmt: skip
 
 _OWNER: Mapping[str, str] = {"target": "own", "co-runners": "of the co-runners", "pair": "together", "GPU": ""}
@@ -95,7 +97,7 @@ def _label(column: Column) -> str:
     else:
         name = _LABELS.get(name, name.replace("_", " "))
     owner = _OWNER[column.whose]
-    return f"{name}, {owner}" if owner and column.quantity not in ("k", "mechanism") else name
+    return f"{name}, {owner}" if owner and column.quantity not in ("k", "mechanism", "white_box") else name
 
 
 def _group(quantity: str) -> str:

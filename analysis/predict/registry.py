@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sklearn.base import clone
 
 from analysis.errors import UsageError
-from analysis.predict import closed_form, effects, learners, published
+from analysis.predict import closed_form, effects, learners, published, whitebox
 from analysis.predict.base import Predictor
 from analysis.predict.ensemble import StallScope
 from analysis.predict.learners import Plain
@@ -37,6 +37,9 @@ class PredictorSpec:
         Protocols it makes sense under; all when empty.
     calibrate : bool
         Whether intervals are calibrated for it by default.
+    white_box : bool
+        Whether it reads the white-box prediction. That shares its model with the simulator, so on simulated data such
+        a predictor has no figure.
     """
 
     name: str
@@ -45,6 +48,7 @@ class PredictorSpec:
     make: Callable[[], Any]
     protocols: tuple[str, ...] = ()
     calibrate: bool = False
+    white_box: bool = False
 
     @property
     def source(self) -> str:
@@ -89,6 +93,10 @@ _SPECS = (
                   lambda: learners.Boosting(what=learners.STALLS), calibrate=True),
     PredictorSpec("boosting-both", "Gradient boosting, counters and stalls", "learner",
                   lambda: learners.Boosting(what=(*learners.COUNTERS, "stalls")), calibrate=True),
+    PredictorSpec("white-box", "White box, without training", "reference", whitebox.WhiteBox, calibrate=True,
+                  white_box=True),
+    PredictorSpec("boosting-white-box", "Gradient boosting with the white box", "learner", whitebox.boosting,
+                  calibrate=True, white_box=True),
     PredictorSpec(DEFAULT, "StallScope", "stallscope", StallScope, calibrate=True),
 )  # fmt: skip
 

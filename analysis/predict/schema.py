@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 Whose = Literal["target", "co-runners", "pair", "GPU", "identity"]
-What = Literal["stalls", "counters", "duty cycle", "configuration", "identity"]
+What = Literal["stalls", "counters", "duty cycle", "configuration", "white box", "identity"]
 
 #: Columns that say who a row is about. Predictors of features drop them; effects, completion and lookups use them.
 IDENTITY: tuple[str, ...] = ("workload", "others", "model", "models", "family", "gpu", "mechanism")
@@ -37,7 +37,7 @@ class Column:
     whose : str
         Whose property it is: target, co-runners, pair, GPU, or identity.
     what : str
-        Which kind of evidence it comes from: stalls, counters, duty cycle, configuration.
+        Which kind of evidence it comes from: stalls, counters, duty cycle, configuration, or the white-box model.
     quantity : str
         The measured quantity behind it; one-hot and helper columns name what the user knows.
     """

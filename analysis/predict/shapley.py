@@ -18,6 +18,8 @@ from analysis.predict.published import OwnAndSum, ScaledLinear
 from analysis.predict.schema import Floats
 from analysis.predict.setshapley import explain_sets
 from analysis.predict.structured import StructuredGP
+from analysis.predict.terms import WHITE_BOX
+from analysis.predict.whitebox import WhiteBox
 
 #: Contributions that identity columns stand for: who the job is, who runs beside it, their combination, the place.
 HISTORY = ("workload", "others", "workload and others", "gpu and mechanism", "caution")
@@ -78,6 +80,9 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
     if isinstance(estimator, NoInterference | TrainMedian):
         base = np.asarray(estimator.predict(X), dtype=np.float64)
         return Contributions(base, pd.DataFrame(index=range(len(X))), "a constant")
+    if isinstance(estimator, WhiteBox):
+        said = pd.DataFrame({WHITE_BOX: estimator.predict(X)})
+        return Contributions(np.zeros(len(X)), said, "exact: the queueing network of these jobs")
     if isinstance(estimator, EqualShare):
         values = pd.DataFrame({"k": estimator.predict(X)})
         return Contributions(np.zeros(len(X)), values, "exact: the logarithm of k")
@@ -109,7 +114,7 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
 def explained_exactly(estimator: Any) -> bool:
     """Say whether a fitted predictor (not an average) is explained without sampling."""
     if isinstance(
-        estimator, NoInterference | TrainMedian | EqualShare | LowRank | Effects | Composition | CopyOtherGpu
+        estimator, NoInterference | TrainMedian | EqualShare | WhiteBox | LowRank | Effects | Composition | CopyOtherGpu
     ):
         return True
     if not isinstance(estimator, FeatureModel | OwnAndSum):

@@ -33,6 +33,10 @@ GPU_DESCRIPTORS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+#: Column with the prediction of the white-box model; empty unless a frame is built with it.
+WHITE_BOX = "white_box"
+
+
 @dataclass(frozen=True)
 class Rows:
     """Who runs beside whom, as numbers into a table of profiles.
@@ -51,6 +55,8 @@ class Rows:
         MPS thread percentage of the job, and the sum over its co-runners; NaN where no cap is set.
     gpu : ndarray, shape (rows, descriptors)
         Values of `GPU_DESCRIPTORS`.
+    white_box : callable, optional
+        Solves the white-box model, ln S for each row; only called when its column is computed.
     """
 
     values: Mapping[str, Floats]
@@ -60,6 +66,7 @@ class Rows:
     own_percentage: Floats
     others_percentage: Floats
     gpu: Floats
+    white_box: Callable[[], Floats] | None = None
 
     @property
     def count(self) -> Floats:
@@ -188,6 +195,10 @@ def _memory_demand(r: Rows) -> Floats:
     return (peak[r.own] + r.total(peak)) / capacity
 
 
+def _white_box(r: Rows) -> Floats:
+    return np.full(len(r.own), np.nan) if r.white_box is None else r.white_box()
+
+
 def _special_terms() -> list[Term]:
     return [
         Term(Column("head_of_line", "how long its kernels wait behind those of the co-runners, in own kernel lengths",
@@ -199,6 +210,8 @@ def _special_terms() -> list[Term]:
                     "duty cycle", "step_length"), ("sm_util", "step_length"), _step_queue),
         Term(Column("memory_demand", "peaks of all jobs over the GPU's memory", "fraction of memory", "pair",
                     "duty cycle", "peak_memory"), ("peak_memory",), _memory_demand),
+        Term(Column(WHITE_BOX, "slowdown that the white-box queueing model computes from the jobs' solo stall profiles",
+                    "ln(ratio)", "pair", "white box", WHITE_BOX), (), _white_box),
         Term(Column("k", "jobs on the GPU at once", "jobs", "pair", "configuration", "k"), (), lambda r: r.count),
         Term(Column("own_thread_percentage", "MPS thread percentage: own", "fraction", "target", "configuration",
                     "thread_percentage"), (), lambda r: r.own_percentage / 100.0),

@@ -19,15 +19,12 @@ from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine
 from analysis.sharing.mechanisms import CudaMps, Mechanism
-from analysis.sharing.recover import NEEDED, recover
+from analysis.sharing.recover import NEEDED, Recovered, recover
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, profiles
 
 Floats = npt.NDArray[np.float64]
-
-#: On simulated data this predictor and the generator are one model; comparisons leave it out there.
-SHARES_MODEL_WITH_SIMULATOR: Final = True
 
 #: Metric, in percent of peak or as it stands, and the column and factor that it becomes.
 _METRICS: Final[dict[str, tuple[str, float]]] = {
@@ -112,6 +109,60 @@ def missing(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(words[name] for name in NEEDED if name not in given or given[name].isna().all()))
 
 
+def recover_jobs(frame: pd.DataFrame, gpu: str) -> Recovered | None:
+    """Recover the jobs that were profiled on a GPU; None where no profile there has all that it takes.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        Profiles of jobs alone, as `read_profiles` gives them; rows of other GPUs are left out.
+    gpu : str
+        The GPU, by the name in the frame.
+
+    Raises
+    ------
+    NotFoundError
+        If nothing is published of the GPU.
+    """
+    here = frame[frame["gpu"] == gpu].copy()
+    if missing(here):
+        return None
+    here["warps"] = here["occupancy"] * _max_warps(gpu)
+    complete = here.dropna(subset=list(NEEDED))
+    return None if complete.empty else recover(complete, gpu)
+
+
+def solve_sets(
+    recovered: Recovered, sets: Sequence[Sequence[str]], how: Mechanism, *, head_of_line: float = HEAD_OF_LINE
+) -> list[Floats]:
+    """Solve the networks of sets of recovered jobs, all at once.
+
+    Parameters
+    ----------
+    recovered : Recovered
+        As `recover_jobs` gives it.
+    sets : sequence of sequence of str
+        Names of the members; a name may stand twice.
+    how : Mechanism
+        How they share.
+    head_of_line : float
+        How far kernels that don't fit beside each other take turns.
+
+    Returns
+    -------
+    list of ndarray
+        S of each member; NaN for all of a set in which one was not recovered.
+    """
+    results = [np.full(len(names), np.nan) for names in sets]
+    place = {name: number for number, name in enumerate(recovered.names)}
+    known = [number for number, names in enumerate(sets) if all(name in place for name in names)]
+    where = recovered.jobs.kernels.machine
+    groups = [(tuple(place[name] for name in sets[number]), how.layout(where, len(sets[number]))) for number in known]
+    for number, values in zip(known, engine.slowdowns(recovered.jobs, groups, how, head_of_line), strict=True):
+        results[number] = values
+    return results
+
+
 def predict_slowdowns(
     frame: pd.DataFrame,
     sets: Sequence[Sequence[str]],
@@ -150,21 +201,10 @@ def predict_slowdowns(
         raise NotEnoughDataError(
             f"the profiles lack {', '.join(lacks)}", "Profile with `ncu --set full`, or see the guide for the metrics."
         )
-    here = frame[frame["gpu"] == gpu].copy()
-    here["warps"] = here["occupancy"] * _max_warps(gpu)
-    complete = here.dropna(subset=list(NEEDED))
-    how = mechanism or CudaMps()
-    results = [np.full(len(names), np.nan) for names in sets]
-    if complete.empty:
-        return results
-    recovered = recover(complete, gpu)
-    place = {name: number for number, name in enumerate(recovered.names)}
-    known = [number for number, names in enumerate(sets) if all(name in place for name in names)]
-    where = recovered.jobs.kernels.machine
-    groups = [(tuple(place[name] for name in sets[number]), how.layout(where, len(sets[number]))) for number in known]
-    for number, values in zip(known, engine.slowdowns(recovered.jobs, groups, how, head_of_line), strict=True):
-        results[number] = values
-    return results
+    recovered = recover_jobs(frame, gpu)
+    if recovered is None:
+        return [np.full(len(names), np.nan) for names in sets]
+    return solve_sets(recovered, sets, mechanism or CudaMps(), head_of_line=head_of_line)
 
 
 def _max_warps(gpu: str) -> float:

@@ -72,7 +72,7 @@ def test_every_column_is_documented_and_has_one_owner(shared_syn: Database) -> N
     assert (table["meaning"].str.len() > 8).all()
     assert (table["unit"].str.len() > 0).all()
     assert set(table["whose"]) == {"target", "co-runners", "pair", "GPU"}
-    assert set(table["what"]) == {"stalls", "counters", "duty cycle", "configuration"}
+    assert set(table["what"]) == {"stalls", "counters", "duty cycle", "configuration", "white box"}
 
 
 def test_missing_blocks_are_gaps_not_zeros(shared_syn: Database) -> None:
