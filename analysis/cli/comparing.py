@@ -35,7 +35,10 @@ def compare(
         typer.Argument(metavar="BASE", help="A workload, or WORKLOAD@GPU, or a profile's file.", show_default=False),
     ],
     other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="What is compared with it, named the same way.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="OTHER...", help="What is compared with it, named the same way; up to five.", show_default=False
+        ),
     ],
     *,
     fail_above: Annotated[
@@ -46,42 +49,47 @@ def compare(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Compare two profiles: which waits grew, kernel by kernel, and what can't be compared.
+    """Compare a baseline with others: which waits grew, kernel by kernel, and what can't be compared.
 
-    Two files are compared without a database.
+    Files are compared without a database.
     """
-    from analysis.stalls.compare import compare as run
+    from analysis.stalls.versus import compare_all, to_json
 
-    with _sides(base, other, dataset, db) as (database, first, second):
-        found = run(database, first, second)
-    if fail_above is not None and math.isnan(found.slower):
+    with _sides([base, *other], dataset, db) as (database, (first, *rest)):
+        found = compare_all(database, first, rest)
+    if fail_above is not None and any(math.isnan(one.slower) for one in found):
         raise NotEnoughDataError(
             "whether it became slower can't be said: no kernel of the one has a partner with a duration in the other",
             "Profile both with gpu__time_duration.sum (`--section SpeedOfLight`), at the same problem size.",
         )
-    crossed = fail_above is not None and found.slower > fail_above
-    return Answer(
-        found.to_json(), lambda screen: _show(screen, found, fail_above), THRESHOLD_CROSSED if crossed else DONE
-    )
+    crossed = fail_above is not None and any(one.slower > fail_above for one in found)
+
+    def show(screen: Screen) -> None:
+        for number, one in enumerate(found):
+            if number:
+                screen.line()
+            _show(screen, one, fail_above)
+
+    return Answer(to_json(found), show, THRESHOLD_CROSSED if crossed else DONE)
 
 
 @contextmanager
-def _sides(base: str, other: str, dataset: str | None, db: Path | None) -> Iterator[tuple[Database, Side, Side]]:
+def _sides(names: list[str], dataset: str | None, db: Path | None) -> Iterator[tuple[Database, list[Side]]]:
     from analysis.stalls.sides import find
     from analysis.store.database import Database
 
-    files = [Path(text) for text in (base, other) if Path(text).is_file()]
+    files = [Path(text) for text in names if Path(text).is_file()]
     if not files:
         with opened(db) as database:
-            yield database, find(database, base, dataset), find(database, other, dataset)
+            yield database, [find(database, name, dataset) for name in names]
         return
-    if len(files) == 1:
+    if len(files) < len(names):
         raise UsageError(
             f"{files[0]} is a file and the other side is none",
-            "Give two files, or import it first and name two workloads.",
+            "Give files only, or import it first and name workloads.",
         )
     with Database(None) as database:
-        yield database, _from_file(database, files[0], "base"), _from_file(database, files[1], "other")
+        yield database, [_from_file(database, path, f"side {number}") for number, path in enumerate(files)]
 
 
 def _from_file(database: Database, path: Path, dataset: str) -> Side:
@@ -92,7 +100,7 @@ def _from_file(database: Database, path: Path, dataset: str) -> Side:
 
     (report, *_) = import_paths(database, [path], dataset=dataset)
     if report.status == "duplicate":
-        raise UsageError("both files hold the same bytes", "Give two different profiles.")
+        raise UsageError(f"{path} holds the same bytes as a file before it", "Give different profiles.")
     if report.status == "rejected":
         raise InputRefusedError(str(report.report.get("what", report.error)), str(report.report.get("cure", "")))
     return side(database, Filter(datasets=(dataset,)))

@@ -53,7 +53,7 @@ def stalls(
     from analysis.stalls.shares import stall_shares
 
     with opened(db) as database:
-        chosen = _profiles(database, gpu, dataset, workload)
+        chosen = profiles_of(database, gpu, dataset, workload)
         shares = stall_shares(database, chosen, by=by.value)
     ordered = [name for name in STALL_FIELDS if name in shares] + [name for name in shares if name not in STALL_FIELDS]
     shares = shares[ordered]
@@ -77,7 +77,7 @@ def stalls(
     return Answer(shares, show)
 
 
-def _profiles(database: Database, gpu: str | None, dataset: str | None, workloads: list[str] | None) -> Filter:
+def profiles_of(database: Database, gpu: str | None, dataset: str | None, workloads: list[str] | None) -> Filter:
     """Turn options into a filter; a name that nothing has is an error, not an empty answer."""
     from analysis.errors import NotFoundError
     from analysis.reference.gpus import resolve
