@@ -8,7 +8,7 @@ from analysis.errors import NotFoundError, UsageError
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns
+from analysis.store.queries import coruns, exclusions
 from analysis.store.queries.sources import require_dataset
 
 
@@ -21,7 +21,7 @@ class Choice:
     gpu, mechanism : str
         As stored; the mechanism is empty where nothing was co-run on this GPU.
     notes : tuple of str
-        One sentence for each decision that the user did not make.
+        One sentence for each decision that the user did not make, and one for what the user left out.
     """
 
     gpu: str
@@ -64,15 +64,17 @@ def choose(database: Database, dataset: str, gpu: str | None = None, mechanism: 
             f"data set {dataset!r} has several GPUs that fit: {', '.join(found)}", "Name one of them with --gpu."
         )
     chosen = found[0]
+    left_out = exclusions.said(database, Filter(datasets=(dataset,), gpus=(chosen,)), "coruns")
+    notes = (left_out,) if left_out else ()
     here = measured[measured["gpu"] == chosen].sort_values("runs", ascending=False, kind="stable")
     mechanisms = [str(name) for name in here["mechanism"]]
     if mechanism is not None and mechanism.casefold() not in [name.casefold() for name in mechanisms]:
         there = f"it was measured under {', '.join(mechanisms)}" if mechanisms else "nothing was co-run there"
         raise NotFoundError(f"data set {dataset!r} has no runs under {mechanism!r} on {chosen}", f"Note that {there}.")
     if mechanism is not None:
-        return Choice(chosen, next(name for name in mechanisms if name.casefold() == mechanism.casefold()))
+        return Choice(chosen, next(name for name in mechanisms if name.casefold() == mechanism.casefold()), notes)
     if not mechanisms:
-        return Choice(chosen, "", (f"Nothing was co-run on {chosen} yet.",))
+        return Choice(chosen, "", (f"Nothing was co-run on {chosen} yet.", *notes))
     others = ", ".join(mechanisms[1:])
-    notes = (f"Shown is {mechanisms[0]}, with the most runs; measured too: {others}.",) if others else ()
-    return Choice(chosen, mechanisms[0], notes)
+    told = (f"Shown is {mechanisms[0]}, with the most runs; measured too: {others}.",) if others else ()
+    return Choice(chosen, mechanisms[0], (*told, *notes))

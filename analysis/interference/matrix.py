@@ -16,7 +16,7 @@ from analysis.interference.pairs import METRICS, cells, without_caps
 from analysis.interference.rules.baselines import flagged_workloads
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns
+from analysis.store.queries import coruns, exclusions
 
 MEASURED, NOT_MEASURED, DID_NOT_RUN, FLAGGED = "measured", "not_measured", "did_not_run", "flagged"
 
@@ -64,6 +64,8 @@ class SlowdownMatrix:
         Whether any of them was simulated.
     notes : tuple of str
         Decisions that the reader must know.
+    excluded : tuple of mappings
+        What the user left out: rule, scope (run, member, solo, source) and count. Such cells are ``not_measured``.
     """
 
     dataset: str
@@ -89,6 +91,7 @@ class SlowdownMatrix:
     sources: int
     simulated: bool
     notes: tuple[str, ...] = ()
+    excluded: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the matrix with plain lists, None for no value, as the command line prints it."""
@@ -107,6 +110,7 @@ class SlowdownMatrix:
             "sources": self.sources,
             "simulated": self.simulated,
             "notes": list(self.notes),
+            "excluded": [dict(one) for one in self.excluded],
         }
 
     def table(self) -> pd.DataFrame:
@@ -180,7 +184,7 @@ def slowdown_matrix(
     known = pd.concat(
         [
             solos.loc[solos["value"].notna(), ["workload", "family"]],
-            pairs.loc[pairs["slowdown"].notna(), ["workload", "family"]],
+            pairs.loc[pairs["slowdown"].notna() | pairs["left_out"], ["workload", "family"]],
         ]
     )
     known = known.drop_duplicates("workload").sort_values("workload", kind="stable")
@@ -204,7 +208,9 @@ def slowdown_matrix(
 
     state = np.full((size, size), NOT_MEASURED, dtype="<U12")
     doubtful = merged["doubtful"] | merged["workload"].isin(flagged) | merged["slowdown"].isna()
-    state[at] = np.where(merged["ran"] == 0, DID_NOT_RUN, np.where(doubtful, FLAGGED, MEASURED))
+    found = np.where(doubtful, FLAGGED, MEASURED)
+    found = np.where(merged["left_out"], NOT_MEASURED, found)
+    state[at] = np.where(merged["ran"] == 0, DID_NOT_RUN, found)
     matrices = {name: spread(name) for name in VALUES}
     if not include_flagged:
         hide = state == FLAGGED
@@ -225,6 +231,7 @@ def slowdown_matrix(
         capped=spread("capped", 0).astype(np.bool_),
         n=int(pairs["run_id"].nunique()), sources=int(pairs["source_id"].nunique()),
         simulated=bool(pairs["simulated"].any() or solos["simulated"].any()), notes=tuple(notes), **matrices,
+        excluded=tuple(exclusions.left_out(database, here, "coruns").to_dict("records")),
     )  # fmt: skip
 
 

@@ -29,7 +29,8 @@ MEMBER = f"""(
         CASE WHEN {_MEMBER} OR {_BASELINE} THEN NULL ELSE t.slowdown END AS slowdown,
         CASE WHEN {_BASELINE} THEN NULL ELSE t.solo_value END AS solo_value,
         CASE WHEN {_MEMBER} THEN NULL ELSE t.corun_value END AS corun_value,
-        CASE WHEN {_MEMBER} THEN NULL ELSE t.p99_corun_ms END AS p99_corun_ms)
+        CASE WHEN {_MEMBER} THEN NULL ELSE t.p99_corun_ms END AS p99_corun_ms),
+        {_MEMBER} OR {_BASELINE} AS left_out
     FROM member t JOIN run g ON g.run_id = t.run_id)"""
 
 #: Latency statistics of members that count.

@@ -13,6 +13,7 @@ _MEMBERS = f"""
            m.slot, w.workload_id, w.name AS workload, w.model, w.family, w.batch_size, w."precision", w.phase,
            m.outcome, m.measure, m.unit, m.solo_value, m.corun_value, m.slowdown, m.p99_solo_ms, m.p99_corun_ms,
            m.peak_memory_mib, m.memory_kind, m.thread_percentage, m.memory_cap_mib, m.mig_profile, m.priority, m.flags,
+           m.left_out,
            r.source_id, s.file_name, s.simulated
     FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
          JOIN workload w USING (workload_id)
@@ -36,7 +37,7 @@ def members(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         dataset, run_id, external_id, gpu, mechanism, k, run_outcome, line, note, slot, workload_id, workload, model,
         family, batch_size, precision, phase, outcome, measure, unit, solo_value, corun_value, slowdown (NaN: no
         target), p99_solo_ms, p99_corun_ms, peak_memory_mib, memory_kind, thread_percentage, memory_cap_mib,
-        mig_profile, priority, flags (list), source_id, file_name, simulated.
+        mig_profile, priority, flags (list), left_out (by the user: no value any more, a co-runner still), source_id, file_name, simulated.
     """
     where, values = (chosen or Filter()).where()
     return database.query(f"SELECT * FROM ({_MEMBERS}) WHERE {where} ORDER BY run_id, slot", values)
