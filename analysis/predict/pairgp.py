@@ -10,14 +10,11 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 
-from analysis.predict import heavytails
+from analysis.predict import heavytails, pairlikelihood
 from analysis.predict.matrices import cholesky, inverse_of, rowwise
 from analysis.predict.schema import Floats, Ints
 
 Mode = Literal["direct", "symmetric", "antisymmetric"]
-
-#: Spread of the log-normal priors on all hyper-parameters.
-PRIOR_SPREAD = 1.5
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class Kernel:
     """A job-by-job kernel with what its gradient needs."""
 
     value: Floats
@@ -86,7 +83,7 @@ class PairGP:
         variance = max(float(centred.var()), 1e-4)
         self.const_ = 0.1 * variance
         start: list[float] = []
-        for group in self._groups:
+        for group in self.groups:
             scale = np.sqrt(0.3 * variance) if group.startswith("I") else 0.4 * variance
             start += [float(np.log(0.3 / max(columns, 1)))] * columns
             start += [float(value) for value in np.log(np.array([1.0, 0.2, 0.2, 0.3]) * scale)]
@@ -95,13 +92,13 @@ class PairGP:
         self.theta_, self.multiple_ = prior.copy(), np.ones(len(y))
         for doubts in range(heavytails.DOUBTS + 1):
             found = minimize(
-                self._loss, self.theta_,
-                args=(i[subset], j[subset], centred[subset], jobs, prior, self.multiple_[subset]), jac=True,
+                pairlikelihood.loss, self.theta_,
+                args=(self, i[subset], j[subset], centred[subset], jobs, prior, self.multiple_[subset]), jac=True,
                 method="L-BFGS-B", options={"maxiter": heavytails.MORE_ITERATIONS if doubts else self.max_iter},
             )  # fmt: skip
             self.theta_ = np.asarray(found.x, dtype=np.float64)
             self.noise_ = float(np.exp(self.theta_[-1]))
-            gram = self._gram(self._kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
+            gram = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
             self.cholesky_ = cholesky(gram + np.diag(self.noise_ * self.multiple_))
             if doubts < heavytails.DOUBTS:
                 residual, spread = heavytails.left_out_singly(inverse_of(self.cholesky_), centred)
@@ -141,7 +138,7 @@ class PairGP:
             out = of_a["O"] @ self.sum_i_ + of_b["P"] @ self.sum_j_
             out = out + (self.mean_ + self.const_ * self.total_)
             return out + rowwise(of_a["IO"] @ self.cross_, of_b["IP"])
-        sign = self._sign
+        sign = self.sign
         own = self.sum_i_ + sign * self.sum_j_
         out = of_a["A"] @ own + sign * (of_b["A"] @ own)
         out = out + (self.mean_ + (self.const_ * self.total_ if sign > 0 else 0.0))
@@ -159,12 +156,21 @@ class PairGP:
             out[part] = np.maximum(self._prior_variance(left, right) - (reduced**2).sum(axis=0), 1e-9)
         return out + self.noise_
 
+    def covariance(self, jobs: Jobs, i: Ints, j: Ints) -> Floats:
+        """Return the posterior covariance of the values of job i beside job j without noise, shape (rows, rows)."""
+        across = self._across(self._to_training(take(jobs, i)), self._to_training(take(jobs, j)))
+        reduced = solve_triangular(self.cholesky_, across.T, lower=True)
+        before = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
+        return np.asarray(before - reduced.T @ reduced, dtype=np.float64)
+
     @property
-    def _groups(self) -> tuple[str, ...]:
+    def groups(self) -> tuple[str, ...]:
+        """Names of the kernels on jobs."""
         return ("O", "P", "IO", "IP") if self.mode == "direct" else ("A", "I")
 
     @property
-    def _sign(self) -> int:
+    def sign(self) -> int:
+        """What exchanging the jobs does to the sign of a value."""
         return -1 if self.mode == "antisymmetric" else 1
 
     def _gather_weights(self, alpha: Floats, jobs: int) -> None:
@@ -176,26 +182,28 @@ class PairGP:
         self.cross_ = np.zeros((jobs, jobs))
         np.add.at(self.cross_, (self.i_, self.j_), alpha)
 
-    def _kernels(self, theta: Floats, a: Jobs, b: Jobs) -> tuple[dict[str, _Kernel], Floats, Floats, Floats]:
+    def kernels(self, theta: Floats, a: Jobs, b: Jobs) -> tuple[dict[str, Kernel], Floats, Floats, Floats]:
+        """Return the kernels on jobs, their distance by column, and whether they share a model and a name."""
         columns = a.x.shape[1]
         distance = (a.x[:, None, :] - b.x[None]) ** 2
         same_model = (a.model[:, None] == b.model[None]).astype(np.float64)
         same_name = (a.name[:, None] == b.name[None]).astype(np.float64)
         out = {}
-        for number, group in enumerate(self._groups):
+        for number, group in enumerate(self.groups):
             part = np.exp(theta[number * (columns + 4) : (number + 1) * (columns + 4)])
             rate, weight = part[:columns], part[columns:]
             rbf = np.exp(-0.5 * (distance @ rate))
             value = weight[0] * rbf + weight[1] * same_model + weight[2] * same_name + weight[3] * same_model * rbf
-            out[group] = _Kernel(value, rbf, rate, weight)
+            out[group] = Kernel(value, rbf, rate, weight)
         return out, distance, same_model, same_name
 
-    def _gram(self, k: Mapping[str, _Kernel], i: Ints, j: Ints, i2: Ints, j2: Ints) -> Floats:
+    def gram(self, k: Mapping[str, Kernel], i: Ints, j: Ints, i2: Ints, j2: Ints) -> Floats:
+        """Return the covariance of rows i beside j with rows i2 beside j2, before anything was seen."""
         out: Floats
         if self.mode == "direct":
             out = k["O"].value[np.ix_(i, i2)] + k["P"].value[np.ix_(j, j2)] + self.const_
             return out + k["IO"].value[np.ix_(i, i2)] * k["IP"].value[np.ix_(j, j2)]
-        a, b, sign = k["A"].value, k["I"].value, self._sign
+        a, b, sign = k["A"].value, k["I"].value, self.sign
         out = a[np.ix_(i, i2)] + a[np.ix_(j, j2)] + sign * (a[np.ix_(i, j2)] + a[np.ix_(j, i2)])
         out += b[np.ix_(i, i2)] * b[np.ix_(j, j2)] + sign * b[np.ix_(i, j2)] * b[np.ix_(j, i2)]
         return out + (self.const_ if sign > 0 else 0.0)
@@ -206,7 +214,7 @@ class PairGP:
         same_model = (jobs.model[:, None] == self.jobs_.model[None]).astype(np.float64)
         same_name = (jobs.name[:, None] == self.jobs_.name[None]).astype(np.float64)
         out = {}
-        for number, group in enumerate(self._groups):
+        for number, group in enumerate(self.groups):
             part = np.exp(self.theta_[number * (columns + 4) : (number + 1) * (columns + 4)])
             weight, stretch = part[columns:], np.sqrt(part[:columns])
             left, right = jobs.x * stretch, self.jobs_.x * stretch
@@ -221,7 +229,7 @@ class PairGP:
         if self.mode == "direct":
             out = of_a["O"][:, i] + of_b["P"][:, j] + self.const_
             return out + of_a["IO"][:, i] * of_b["IP"][:, j]
-        sign = self._sign
+        sign = self.sign
         out = of_a["A"][:, i] + of_b["A"][:, j] + sign * (of_a["A"][:, j] + of_b["A"][:, i])
         out = out + of_a["I"][:, i] * of_b["I"][:, j] + sign * of_a["I"][:, j] * of_b["I"][:, i]
         return out + (self.const_ if sign > 0 else 0.0)
@@ -232,7 +240,7 @@ class PairGP:
         same_model = (a.model == b.model).astype(np.float64)
         same_name = (a.name == b.name).astype(np.float64)
         at_home, apart = {}, {}
-        for number, group in enumerate(self._groups):
+        for number, group in enumerate(self.groups):
             part = np.exp(self.theta_[number * (columns + 4) : (number + 1) * (columns + 4)])
             rate, weight = part[:columns], part[columns:]
             rbf = np.exp(-0.5 * ((a.x - b.x) ** 2 @ rate))
@@ -242,57 +250,9 @@ class PairGP:
         if self.mode == "direct":
             flat = at_home["O"] + at_home["P"] + at_home["IO"] * at_home["IP"] + self.const_
             return np.full(len(a.x), flat)
-        sign = self._sign
+        sign = self.sign
         out: Floats = 2 * at_home["A"] + 2 * sign * apart["A"] + at_home["I"] ** 2 + sign * apart["I"] ** 2
         return out + (self.const_ if sign > 0 else 0.0)
-
-    def _loss(
-        self, theta: Floats, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats, multiple: Floats
-    ) -> tuple[float, Floats]:
-        """Return the negative log posterior of the hyper-parameters and its gradient."""
-        columns = jobs.x.shape[1]
-        kernels, distance, same_model, same_name = self._kernels(theta, jobs, jobs)
-        noise = float(np.exp(theta[-1])) * multiple
-        try:
-            factor = np.asarray(np.linalg.cholesky(self._gram(kernels, i, j, i, j) + np.diag(noise)))
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros_like(theta)
-        alpha = cho_solve((factor, True), y)
-        inner = 0.5 * (inverse_of(factor) - np.outer(alpha, alpha))
-        slopes = self._slopes(kernels, inner, i, j, len(jobs.x))
-        gradient = np.zeros_like(theta)
-        for number, group in enumerate(self._groups):
-            kernel, slope, at = kernels[group], slopes[group], number * (columns + 4)
-            smooth = slope * (kernel.weight[0] + kernel.weight[3] * same_model) * kernel.rbf
-            gradient[at : at + columns] = -0.5 * kernel.rate * np.einsum("ab,abd->d", smooth, distance)
-            gradient[at + columns : at + columns + 4] = kernel.weight * np.array(
-                [
-                    (slope * kernel.rbf).sum(), (slope * same_model).sum(), (slope * same_name).sum(),
-                    (slope * same_model * kernel.rbf).sum(),
-                ]
-            )  # fmt: skip
-        gradient[-1] = noise @ np.diag(inner)
-        away = (theta - prior) / PRIOR_SPREAD
-        loss = 0.5 * y @ alpha + np.log(np.diag(factor)).sum() + 0.5 * away @ away
-        return float(loss), gradient + away / PRIOR_SPREAD
-
-    def _slopes(self, k: Mapping[str, _Kernel], inner: Floats, i: Ints, j: Ints, jobs: int) -> dict[str, Floats]:
-        """Return the derivative of the loss by every entry of the job-by-job kernels."""
-        at = np.arange(len(i))
-        of_i, of_j = np.zeros((len(i), jobs)), np.zeros((len(i), jobs))
-        of_i[at, i], of_j[at, j] = 1.0, 1.0
-        if self.mode == "direct":
-            return {
-                "O": of_i.T @ inner @ of_i,
-                "P": of_j.T @ inner @ of_j,
-                "IO": of_i.T @ (inner * k["IP"].value[np.ix_(j, j)]) @ of_i,
-                "IP": of_j.T @ (inner * k["IO"].value[np.ix_(i, i)]) @ of_j,
-            }
-        sign, b = self._sign, k["I"].value
-        both = of_i + sign * of_j
-        cross = of_i.T @ (inner * b[np.ix_(j, i)]) @ of_j
-        straight = of_i.T @ (inner * b[np.ix_(j, j)]) @ of_i + of_j.T @ (inner * b[np.ix_(i, i)]) @ of_j
-        return {"A": both.T @ inner @ both, "I": straight + sign * (cross + cross.T)}
 
 
 def take(jobs: Jobs, rows: Any) -> Jobs:

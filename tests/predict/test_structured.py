@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 
-from analysis.predict import features, protocols, structured
+from analysis.predict import features, pairlikelihood, protocols, structured
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.pairgp import Jobs, PairGP, take
 from analysis.predict.pairprofiles import ProfileReader
@@ -39,12 +39,12 @@ def test_gradient_of_the_marginal_likelihood(mode: str) -> None:
     jobs, (i, j, y) = _jobs(), _rows()
     gp = PairGP(mode)
     gp.const_ = 0.1
-    groups = len(gp._groups)
+    groups = len(gp.groups)
     theta = np.random.default_rng(2).normal(-1.0, 0.3, groups * 7 + 1)
     prior = np.zeros_like(theta)
     doubt = np.random.default_rng(3).uniform(0.8, 4.0, len(y))
-    exact = gp._loss(theta, i, j, y, jobs, prior, doubt)[1]
-    numeric = approx_fprime(theta, lambda t: gp._loss(t, i, j, y, jobs, prior, doubt)[0], 1e-6)
+    exact = pairlikelihood.loss(theta, gp, i, j, y, jobs, prior, doubt)[1]
+    numeric = approx_fprime(theta, lambda t: pairlikelihood.loss(t, gp, i, j, y, jobs, prior, doubt)[0], 1e-6)
     assert exact == pytest.approx(numeric, rel=1e-3, abs=1e-3)
 
 
@@ -57,11 +57,11 @@ def test_mean_and_variance_are_those_of_the_full_covariance(mode: str) -> None:
     both = Jobs(
         np.concatenate([jobs.x, new.x]), np.concatenate([jobs.model, new.model]), np.concatenate([jobs.name, new.name])
     )
-    kernels = gp._kernels(gp.theta_, both, both)[0]
+    kernels = gp.kernels(gp.theta_, both, both)[0]
     at_i, at_j = np.array([6, 7, 8, 9]), np.array([7, 6, 9, 8])
-    across = gp._gram(kernels, at_i, at_j, i, j)
-    own = gp._gram(kernels, at_i, at_j, at_i, at_j)
-    gram = gp._gram(kernels, i, j, i, j) + gp.noise_ * np.diag(gp.multiple_)
+    across = gp.gram(kernels, at_i, at_j, i, j)
+    own = gp.gram(kernels, at_i, at_j, at_i, at_j)
+    gram = gp.gram(kernels, i, j, i, j) + gp.noise_ * np.diag(gp.multiple_)
     mean = gp.mean_ + across @ np.linalg.solve(gram, y - gp.mean_)
     variance = np.diag(own - across @ np.linalg.solve(gram, across.T)) + gp.noise_
     assert gp.predict(a, b) == pytest.approx(mean, abs=1e-8)
@@ -79,11 +79,11 @@ def test_leaving_groups_out_in_closed_form_is_fitting_without_them(mode: str) ->
         again.fit(i[rest], j[rest], y[rest], jobs)
         # the same hyper-parameters, constant and mean; only the rows differ
         again.theta_, again.noise_, again.const_, again.mean_ = gp.theta_, gp.noise_, gp.const_, gp.mean_
-        kernels = gp._kernels(gp.theta_, jobs, jobs)[0]
+        kernels = gp.kernels(gp.theta_, jobs, jobs)[0]
         noise = gp.noise_ * np.diag(gp.multiple_[rest])
-        gram = gp._gram(kernels, i[rest], j[rest], i[rest], j[rest]) + noise
-        across = gp._gram(kernels, i[rows], j[rows], i[rest], j[rest])
-        own = gp._gram(kernels, i[rows], j[rows], i[rows], j[rows])
+        gram = gp.gram(kernels, i[rest], j[rest], i[rest], j[rest]) + noise
+        across = gp.gram(kernels, i[rows], j[rows], i[rest], j[rest])
+        own = gp.gram(kernels, i[rows], j[rows], i[rows], j[rows])
         expected = gp.mean_ + across @ np.linalg.solve(gram, y[rest] - gp.mean_)
         spread = np.diag(own - across @ np.linalg.solve(gram, across.T)) + gp.noise_
         assert mean == pytest.approx(expected, abs=1e-7)
