@@ -1,4 +1,4 @@
-"""Commands that bring data in and look at it: import, datasets, check."""
+"""Commands that bring data in: import, datasets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.options import DbOption, JsonOption
 from analysis.cli.running import DONE, REFUSED, Answer, answers, opened
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def register(app: typer.Typer) -> None:
     group.command("list")(answers(list_datasets))
     group.command("load")(answers(load_dataset))
     app.add_typer(group, name="datasets")
-    app.command("check")(answers(check))
 
 
 def import_files(
@@ -160,20 +159,3 @@ def load_dataset(
         return _account(database, reports)
 
 
-def check(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_json: JsonOption = False) -> Answer:
-    """Check the loaded data for numbers that should not be trusted."""
-    from analysis.interference.checks import run_checks
-
-    with opened(db) as database:
-        findings = [finding.to_dict() for finding in run_checks(database, dataset)]
-
-    def show(screen: Screen) -> None:
-        from analysis.report.table import column
-
-        if not findings:
-            screen.line("The checks found nothing.")
-            return
-        columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
-        screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
-
-    return Answer(findings, show)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.cli import comparing, data, explore, kernels, mapping, measuring, models, predicting, serving, simulating
+from analysis.cli import checking, comparing, data, explore, kernels, mapping, measuring, models, predicting, serving, simulating
 from analysis.cli.running import StallScopeGroup, configure_logs
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (data, mapping, explore, comparing, kernels, predicting, models, measuring, simulating, serving):
+for _module in (data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, simulating, serving):
     _module.register(app)
 
 

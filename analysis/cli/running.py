@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,7 +139,11 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
         from analysis.report.plain import to_json
 
         with contextlib.redirect_stdout(sys.stderr):
-            answer = function(**options)
+            asked = _ASKED.set(options.get("dataset"))
+            try:
+                answer = function(**options)
+            finally:
+                _ASKED.reset(asked)
             text = to_json(answer.document) if options.get("as_json") else None
         if text is None:
             answer.show(Screen())
@@ -151,8 +156,12 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
     return run
 
 
+#: The data set that the running command is about; None for all.
+_ASKED: ContextVar[str | None] = ContextVar("asked", default=None)
+
+
 @contextlib.contextmanager
-def opened(db: Path | None, *, must_exist: bool = True) -> Iterator[Database]:
+def opened(db: Path | None, *, must_exist: bool = True, say_left_out: bool = True) -> Iterator[Database]:
     """Open the database that the user means.
 
     Parameters
@@ -161,6 +170,8 @@ def opened(db: Path | None, *, must_exist: bool = True) -> Iterator[Database]:
         As given with ``--db``; None for the one of the settings.
     must_exist : bool
         Whether the command only reads, so that a mistyped name is an error and not an empty database.
+    say_left_out : bool
+        Whether to say on standard error what the user left out of the figures that a reading command gives.
 
     Raises
     ------
@@ -177,7 +188,21 @@ def opened(db: Path | None, *, must_exist: bool = True) -> Iterator[Database]:
             "Make one with `stallscope import FILE` or `stallscope datasets load NAME`, or name another with --db.",
         )
     with Database(path) as database:
+        if must_exist and say_left_out:
+            _say_left_out(database)
         yield database
+
+
+def _say_left_out(database: Database) -> None:
+    from analysis.store.filters import Filter
+    from analysis.store.queries import exclusions
+
+    asked = _ASKED.get()
+    decided = exclusions.decisions(database, asked if isinstance(asked, str) else None)
+    for dataset in decided["dataset"].unique():
+        said = exclusions.said(database, Filter(datasets=(str(dataset),)))
+        if said:
+            sys.stderr.write(f"Data set {dataset}: {_one_line(said)}\n")
 
 
 def configure_logs(*, verbose: bool) -> None:

@@ -15,7 +15,7 @@ from analysis.predict import whiteboxsets
 from analysis.predict.frame import TrainingFrame, all_pairs, assemble
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, sources
+from analysis.store.queries import coruns, exclusions, sources
 
 #: Flags of a member that make its slowdown no measurement.
 NO_TARGET_FLAGS = ("hard_coded", "not_measured", "partial")
@@ -81,8 +81,10 @@ def build(
     flags = members["flags"].map(lambda found: bool(set(NO_TARGET_FLAGS) & set(found if found is not None else ())))
     target = members["slowdown"].to_numpy(dtype=np.float64)
     good = np.isfinite(target) & (target > 0) & (include_flagged | ~flags.to_numpy(dtype=bool))
-    if not good.all():
-        left_out["no target"] = int((~good).sum())
+    if lacking := int((~good & ~members["left_out"].to_numpy(dtype=bool)).sum()):
+        left_out["no target"] = lacking
+    for rule, count in exclusions.members_left_out(database, chosen).itertuples(index=False):
+        left_out[f"by the user, rule {rule}"] = int(count)
     if not good.any():
         raise NotEnoughDataError(
             f"no member of data set {dataset} has a slowdown{_chosen(chosen)}",

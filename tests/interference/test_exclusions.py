@@ -200,3 +200,17 @@ def test_remeasured_baselines_leave_the_chosen_data_set(database: Database, coru
     exclude(database, "remeasured-baselines", "second")
     left = queries.members(database)
     assert left[left["slowdown"].isna()][["dataset", "workload"]].to_numpy().tolist() == [["second", "a"]]
+
+
+def test_training_counts_what_was_left_out_by_its_rule(database: Database, coruns) -> None:
+    from analysis.predict.features import build
+
+    coruns(
+        [*_runs(lambda i, j: 1.0 if i == 0 else 1.05 + 0.013 * i + 0.0171 * j), {"members": [("a", None), ("b", 1.2)]}]
+    )
+    whole = build(database, "own")
+    exclude(database, "exactly-one", "own")
+    frame = build(database, "own")
+    assert len(whole) - len(frame) == 5
+    assert frame.left_out == {"no target": 1, "by the user, rule exactly-one": 5}
+    assert frame.runs == whole.runs

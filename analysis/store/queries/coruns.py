@@ -37,7 +37,8 @@ def members(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         dataset, run_id, external_id, gpu, mechanism, k, run_outcome, line, note, slot, workload_id, workload, model,
         family, batch_size, precision, phase, outcome, measure, unit, solo_value, corun_value, slowdown (NaN: no
         target), p99_solo_ms, p99_corun_ms, peak_memory_mib, memory_kind, thread_percentage, memory_cap_mib,
-        mig_profile, priority, flags (list), left_out (by the user: no value any more, a co-runner still), source_id, file_name, simulated.
+        mig_profile, priority, flags (list), left_out (by the user: it has no value any more), source_id,
+        file_name, simulated.
     """
     where, values = (chosen or Filter()).where()
     return database.query(f"SELECT * FROM ({_MEMBERS}) WHERE {where} ORDER BY run_id, slot", values)

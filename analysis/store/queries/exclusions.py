@@ -208,6 +208,27 @@ def left_out(
     )
 
 
+def members_left_out(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Count the members of co-runs that have no value by the user's word, by rule: rule, members.
+
+    A filter on workloads, families or phases restricts the members that count, not their partners.
+    """
+    where, values = (chosen or Filter()).where()
+    return database.query(
+        f"""SELECT rule, count(DISTINCT (run_id, slot)) AS members FROM (
+              SELECT e.rule, m.run_id, m.slot, s.dataset, r.gpu, r.mechanism, w.name AS workload, w.family, w.phase,
+                     w.batch_size, w."precision", m.source_id
+              FROM excluded x JOIN exclusion e USING (exclusion_id) JOIN member m ON m.source_id = x.source_id
+                   JOIN run r ON r.run_id = m.run_id JOIN source s ON s.source_id = m.source_id
+                   JOIN workload w ON w.workload_id = m.workload_id
+              WHERE x.scope = 'source' OR (x.scope = 'run' AND x.run_id = m.run_id)
+                    OR (x.scope = 'member' AND x.run_id = m.run_id AND x.slot = m.slot)
+                    OR (x.scope = 'solo' AND x.workload_id = m.workload_id AND x.gpu = r.gpu))
+            WHERE {where} GROUP BY rule ORDER BY rule""",
+        values,
+    )
+
+
 def sentence(found: pd.DataFrame) -> str:
     """Say what `left_out` counted; empty where it counted nothing.
 

@@ -1,0 +1,121 @@
+"""The command that checks the loaded data, and leaves out or keeps what a check found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.running import Answer, answers, opened
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.cli.screen import Screen
+    from analysis.store.database import Database
+
+#: The fields of a decision, in the order of the documentation.
+DECISION_FIELDS = (
+    "dataset", "rule", "where", "scope", "count", "condition", "why", "decided_by", "decided_at",
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("check")(answers(check))
+
+
+def check(
+    *,
+    dataset: MaybeDatasetOption = None,
+    exclude: Annotated[
+        str | None,
+        typer.Option("--exclude", metavar="RULE", help="Leave out of every later figure what this rule finds."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="COND",
+            help="With --exclude: only rows that meet this, such as gpu=V100, 'slowdown<0.9' or workload~whisper; "
+            "repeated, all must hold.",
+        ),
+    ] = None,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="With --exclude: the reason, shown later.")] = "",
+    keep: Annotated[
+        str | None, typer.Option("--keep", metavar="RULE", help="Take back what was left out by this rule.")
+    ] = None,
+    excluded: Annotated[bool, typer.Option("--excluded", help="List what is left out.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Check the loaded data for numbers that should not be trusted; leave out what a check found, or keep it again."""
+    from analysis.errors import UsageError
+    from analysis.interference.exclude import exclude as leave_out
+    from analysis.interference.exclude import keep as take_back
+    from analysis.store.queries import exclusions
+
+    if sum((exclude is not None, keep is not None, excluded)) > 1:
+        raise UsageError("--exclude, --keep and --excluded are three commands", "Give one of them.")
+    if (where or why) and exclude is None:
+        raise UsageError("--where and --why say what to leave out", "Give them with --exclude RULE.")
+    with opened(db, say_left_out=False) as database:
+        if keep is not None:
+            return _decided(take_back(database, keep, dataset), "Kept again")
+        if excluded:
+            return _decided(exclusions.decisions(database, dataset), "Left out")
+        if exclude is not None:
+            made = leave_out(database, exclude, dataset, where=where or [], why=why)
+            found = exclusions.decisions(database)
+            return _decided(found[found["exclusion_id"].isin(made)], "Left out")
+        return _findings(database, dataset)
+
+
+def _findings(database: Database, dataset: str | None) -> Answer:
+    from analysis.interference.checks import run_checks
+    from analysis.store.queries import exclusions
+
+    findings = [finding.to_dict() for finding in run_checks(database, dataset)]
+    decided = _decided(exclusions.decisions(database, dataset), "Left out")
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        if findings:
+            columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
+            screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
+        else:
+            screen.line("The checks found nothing.")
+        if decided.document:
+            decided.show(screen)
+
+    return Answer(findings, show)
+
+
+def _decided(made: pd.DataFrame, title: str) -> Answer:
+    from analysis.store.queries.exclusions import NOUNS
+
+    made = made.rename(columns={"place": "where"})
+    document: list[dict[str, Any]] = [
+        {name: (None if row[name] is None else row[name]) for name in DECISION_FIELDS}
+        for row in made.astype(object).where(made.notna(), None).to_dict("records")
+    ]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        if not document:
+            screen.line("Nothing is left out.")
+            return
+        screen.line(f"{title}:", style="bold")
+        rows = [
+            {**row, "things": f"{row['count']:,} {NOUNS[row['scope']][row['count'] != 1]}",
+             "on": f"{row['decided_at']:%Y-%m-%d %H:%M}"}
+            for row in document
+        ]  # fmt: skip
+        columns = [column("rule", "rule"), column("where", "where"), column("things", "what")]
+        columns += [column("condition", "only"), column("why", "why"), column("decided_by", "by"), column("on", "on")]
+        screen.table(rows, columns)
+
+    return Answer(document, show)
