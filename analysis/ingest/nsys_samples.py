@@ -77,6 +77,7 @@ def read_samples(
     names = _names(connection, tables)
     begin = _begin(connection, tables)
     value, at = (pd.to_numeric(rows[name], errors="coerce").astype(float) for name in ("value", "at"))
+    numbers, times = np.asarray(value, dtype=np.float64), np.asarray(at, dtype=np.float64)
     known = pd.MultiIndex.from_frame(rows[["type", "metric"]]).isin(list(names)) if names else np.zeros(len(rows), bool)
     why = pd.Series("", index=rows.index, dtype=object)
     why[~known] = "no table of the export names this metric"
@@ -93,9 +94,9 @@ def read_samples(
         number = kind & 0xFF  # the lowest byte of the type is the number of the GPU
         readings.add(
             name,
-            value.to_numpy(np.float64)[place],
+            numbers[place],
             unit=unit,
-            at=(at.to_numpy(np.float64)[place].astype("int64") + (begin or 0)).astype("datetime64[ns]"),
+            at=(times[place].astype("int64") + (begin or 0)).astype("datetime64[ns]"),
             workload=hints.workload,
             gpu=told or of_device.get(number),
             device=str(number),
