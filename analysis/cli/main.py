@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from analysis.cli import checking, comparing, data, explore, kernels, mapping, measuring, models, predicting, serving, simulating
+from analysis.cli import (
+    checking,
+    comparing,
+    data,
+    explore,
+    kernels,
+    mapping,
+    measuring,
+    models,
+    predicting,
+    serving,
+    simulating,
+)
 from analysis.cli.running import StallScopeGroup, configure_logs
 
 app = typer.Typer(
@@ -18,7 +30,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _module in (data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, simulating, serving):
+_MODULES = (
+    data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, simulating, serving,
+)  # fmt: skip
+for _module in _MODULES:
     _module.register(app)
 
 
