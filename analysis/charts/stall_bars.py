@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,28 @@ _ROOM_FOR_TEXT = 0.065
 _ROW, _HEAD = 34, 92
 
 
-def stall_bars(shares: pd.DataFrame, *, unit: str = "share", theme: str = "light", most: int = 30) -> go.Figure:
+#: Width of the outline of a reason that a GPU can't report, and the gap before it, as parts of the axis.
+_ABSENT, _GAP = 0.016, 0.006
+
+
+def stall_bars(
+    shares: pd.DataFrame,
+    *,
+    unit: str = "share",
+    unavailable: Mapping[str, Sequence[str]] | None = None,
+    theme: str = "light",
+    most: int = 30,
+) -> go.Figure:
     """Draw what warps wait for, one stacked bar for each thing.
 
     Parameters
     ----------
     shares : pd.DataFrame
-        Rows of `analysis.stalls.shares.stall_shares`.
+        Rows of `analysis.stalls.shares.stall_shares`, of one family of metrics.
     unit : {"share", "cycles"}
         Percent of warp cycles, or warp cycles for each issued instruction (the digits of Nsight Compute's own chart).
+    unavailable : mapping of str to sequence of str, optional
+        Reasons that a GPU can't report, by GPU: a dotted outline each behind the bar, as they are not zero.
     theme : {"light", "dark"}
         The background.
     most : int
@@ -42,10 +55,13 @@ def stall_bars(shares: pd.DataFrame, *, unit: str = "share", theme: str = "light
     Raises
     ------
     UsageError
-        If the unit is unknown.
+        If the unit is unknown, or the rows are of several families, which have no common axis.
     """
     if unit not in ("share", "cycles"):
         raise UsageError(f"unknown unit {unit!r}", "Choose share or cycles.")
+    families = sorted(set(shares["stall_family"].dropna().astype(str))) if "stall_family" in shares else []
+    if len(families) > 1:
+        raise UsageError(f"{' and '.join(families)} have no common axis", "Draw one chart for each family.")
     rows = things(shares)
     left_out, rows = max(len(rows) - most, 0), rows.head(most)
     keys = identity(shares)
@@ -62,11 +78,12 @@ def stall_bars(shares: pd.DataFrame, *, unit: str = "share", theme: str = "light
             if len(part) and part[unit].max() > 0:
                 figure.add_bar(**_segment(part, reason, unit, reach, theme))
     _unaccounted(figure, frame, whole, unit, theme)
+    absent = _absent(figure, frame, whole, unit, reach, unavailable or {}, theme)
     pen = ink(theme)
     title = "share of warp cycles, %" if unit == "share" else "warp cycles for each issued instruction"
     figure.update_layout(
         barmode="stack",
-        xaxis={"title": {"text": title}, "range": [0, reach * 1.005], "side": "bottom"},
+        xaxis={"title": {"text": title}, "range": [0, reach * (1.005 + absent * (_ABSENT + _GAP))], "side": "bottom"},
         yaxis={"autorange": "reversed", "showgrid": False, "categoryarray": list(rows["label"]), "type": "category"},
         legend={"traceorder": "normal", "itemclick": False, "itemdoubleclick": False, "font": {"color": pen.text}},
         uniformtext={"minsize": 10, "mode": "hide"},
@@ -160,6 +177,52 @@ def _unaccounted(figure: go.Figure, frame: pd.DataFrame, whole: pd.Series[float]
         ],
         hoverinfo="text",
     )
+
+
+def _absent(
+    figure: go.Figure,
+    frame: pd.DataFrame,
+    whole: pd.Series[float],
+    unit: str,
+    reach: float,
+    unavailable: Mapping[str, Sequence[str]],
+    theme: str,
+) -> int:
+    """Outline what each thing's GPU can't report, behind its bar; return how many there are at most."""
+    reported = frame.groupby("label", sort=False)[unit].sum()
+    ends = pd.concat([reported, whole], axis=1).max(axis=1).to_dict()
+    rows = frame.drop_duplicates("label").to_dict("records")
+    places: list[tuple[str, float, str]] = []
+    most = 0
+    for row in rows:
+        name = row["label"]
+        there = set(frame.loc[frame["label"] == name, "reason"])
+        missing = [reason for reason in unavailable.get(str(row["gpu"]), ()) if reason not in there]
+        most = max(most, len(missing))
+        for place, reason in enumerate(missing):
+            left = float(ends[name]) + reach * (_GAP + place * (_ABSENT + _GAP))
+            places.append(
+                (str(name), left, f"{row['hover']}<br><b>{reason_title(reason)}</b>: this GPU can't report it")
+            )
+    if not places:
+        return 0
+    y_of = {str(row["label"]): place for place, row in enumerate(rows)}
+    for name, left, _ in places:
+        figure.add_shape(
+            type="rect", xref="x", yref="y", x0=left, x1=left + reach * _ABSENT, y0=y_of[name] - 0.3,
+            y1=y_of[name] + 0.3, line={"color": ink(theme).muted, "width": 1.2, "dash": "dot"},
+        )  # fmt: skip
+    figure.add_scatter(
+        x=[left + reach * _ABSENT / 2 for _, left, _ in places], y=[name for name, _, _ in places], mode="markers",
+        name="not available on this GPU", hovertext=[text for *_, text in places], hoverinfo="text",
+        marker={"symbol": "square-open-dot", "size": 9, "color": ink(theme).muted, "opacity": 0.01},
+        showlegend=False,
+    )  # fmt: skip
+    figure.add_scatter(
+        x=[None], y=[None], mode="markers", name="not available on this GPU", hoverinfo="skip",
+        marker={"symbol": "square-open-dot", "size": 11, "color": ink(theme).muted},
+    )  # fmt: skip
+    return most
 
 
 def _alt(frame: pd.DataFrame, rows: pd.DataFrame, unit: str, left_out: int) -> str:

@@ -14,6 +14,7 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import kernels as queries
 from analysis.store.queries import profiles
+from analysis.store.queries.launches import launches
 
 #: What a row can stand for: a kernel at one size, or all kernels of one short name.
 LEVELS = ("kernel", "name")
@@ -92,6 +93,28 @@ def _reasons(database: Database, chosen: Filter, by: str) -> pd.DataFrame:
         [largest.assign(reason_from=METRICS), named[[*keys, "reason", "share"]].assign(reason_from=RULES)]
     )
     return found.drop_duplicates(keys).rename(columns={"share": "reason_share"})
+
+
+def longest_first(database: Database, chosen: Filter, shares: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Order stall shares by the GPU time of what their rows stand for; what has no time comes last, as it was."""
+    keys = KEYS[by]
+    if by == "launch":
+        timed = launches(database, chosen)[["kernel_id", "duration_ns"]].rename(columns={"duration_ns": "time_ns"})
+        times = shares[["kernel_id"]].merge(timed, on="kernel_id", how="left")["time_ns"]
+    else:
+        times = shares[keys].merge(kernel_table(database, chosen, by)[[*keys, "time_ns"]], on=keys, how="left")[
+            "time_ns"
+        ]
+    thing = shares.groupby(keys, sort=False, dropna=False).ngroup()
+    ordered = shares.assign(_time=times.to_numpy(float), _thing=thing.to_numpy())
+    ordered = ordered.sort_values(["_time", "_thing"], ascending=[False, True], kind="stable", na_position="last")
+    return ordered.drop(columns=["_time", "_thing"]).reset_index(drop=True)
+
+
+def first_things(shares: pd.DataFrame, by: str, most: int) -> pd.DataFrame:
+    """Keep the rows of the first so many workloads, kernels or launches of a table."""
+    thing = shares.groupby(KEYS[by], sort=False, dropna=False).ngroup()
+    return pd.DataFrame(shares[thing < most])
 
 
 def key_of(*parts: str) -> str:

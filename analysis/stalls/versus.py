@@ -57,9 +57,9 @@ def table(comparisons: Sequence[Comparison], part: str) -> pd.DataFrame:
     pd.DataFrame
         The columns ``other`` (workload), ``other_gpu`` and those of the part, in the order of the comparisons.
     """
-    frames = []
+    frames: list[pd.DataFrame] = []
     for one in comparisons:
-        frame = getattr(one, part).copy()
+        frame: pd.DataFrame = getattr(one, part).copy()
         frame.insert(0, "other", one.other.workload)
         frame.insert(1, "other_gpu", one.other.gpu)
         frames.append(frame)

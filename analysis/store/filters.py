@@ -30,6 +30,8 @@ class Filter:
         Batch sizes to keep.
     sources : tuple of int
         Source ids to keep.
+    source_names : tuple of str
+        What the sources are called in the sentence; restricts nothing.
     """
 
     datasets: tuple[str, ...] = ()
@@ -41,6 +43,7 @@ class Filter:
     batch_sizes: tuple[int, ...] = ()
     precisions: tuple[str, ...] = ()
     sources: tuple[int, ...] = ()
+    source_names: tuple[str, ...] = ()
 
     def where(self, *columns: str) -> tuple[str, list[object]]:
         """Return a condition and its bound values.
@@ -67,11 +70,15 @@ class Filter:
     def sentence(self) -> str:
         """Say in words what is kept, such as ``data set kace; GPU V100``."""
         parts = [
-            f"{words} {', '.join(str(value) for value in getattr(self, field))}"
+            f"{words} {', '.join(str(value) for value in self._said(field))}"
             for field, (_, words) in _FIELDS.items()
             if getattr(self, field)
         ]
         return "; ".join(parts) if parts else "everything in the database"
+
+    def _said(self, field: str) -> tuple[object, ...]:
+        named: tuple[object, ...] = self.source_names if field == "sources" and self.source_names else ()
+        return named or getattr(self, field)
 
     def with_(self, **changes: tuple[str, ...] | tuple[int, ...]) -> Filter:
         """Return a copy with some fields changed."""

@@ -22,6 +22,7 @@ _LABELS = {
     "phase": ("Phase", "Training, fine-tuning, prefill, decode. Nothing chosen means all."),
     "batch": ("Batch size", "Nothing chosen means all."),
     "precision": ("Precision", "Nothing chosen means all."),
+    "source": ("Source", "The imported files, newest first. Nothing chosen means all."),
 }
 
 _FIELDS = {
@@ -91,6 +92,10 @@ def chosen(*fields: str) -> Filter:
         if field in _FIELDS and values:
             kept = tuple(int(value) for value in values) if field == "batch" else tuple(str(value) for value in values)
             result = result.with_(**{_FIELDS[field]: kept})
+        if field == "source" and values:
+            numbers = {text: number for number, text in _files(name).items()}
+            files = [str(value) for value in values if str(value) in numbers]
+            result = result.with_(sources=tuple(numbers[text] for text in files), source_names=tuple(files))
     return result
 
 
@@ -114,6 +119,7 @@ def options(name: str) -> dict[str, list[str]]:
         "phase": _distinct(frame["phase"]),
         "batch": [str(size) for size in sorted({int(size) for size in frame["batch_size"].dropna()})],
         "precision": _distinct(frame["precision"]),
+        "source": list(_files(name).values()),
     }
 
 
@@ -127,6 +133,18 @@ def pick(
         label, values, key=key, format_func=show, help=hint, bind="query-params", persist_state="session"
     )
     return picked
+
+
+def _files(name: str | None) -> dict[int, str]:
+    """Return what the files of a data set are called, with their numbers where two have one name."""
+    if name is None:
+        return {}
+    frame = cached(sources.sources, database(), Filter(datasets=(name,)))
+    twice = frame["file_name"].duplicated(keep=False)
+    return {
+        int(number): f"{file} (source {number})" if again else str(file)
+        for number, file, again in zip(frame["source_id"], frame["file_name"], twice, strict=True)
+    }
 
 
 def _simulated() -> set[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 #: Filters by the kind of data a page shows.
-PROFILES = ("dataset", "gpu", "family", "workload", "phase")
+PROFILES = ("dataset", "gpu", "family", "workload", "phase", "source")
 CORUNS = ("dataset", "gpu", "mechanism", "family", "workload", "phase", "batch", "precision")
 
 
@@ -47,7 +47,10 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("catalogue", "Data", "Catalogue", "pages/data/catalogue.py", "menu_book"),
     PageSpec("checks", "Data", "Checks", "pages/data/checks.py", "rule", ("dataset",)),
     PageSpec("stalls", "Explore", "Stalls", "pages/explore/stalls.py", "hourglass_top", PROFILES),
+    PageSpec("kernels", "Explore", "Kernels", "pages/explore/kernels.py", "view_list", PROFILES),
     PageSpec("interference", "Explore", "Interference", "pages/explore/interference.py", "grid_on", CORUNS),
+    PageSpec("partners", "Explore", "Partners", "pages/explore/partners.py", "group", CORUNS),
+    PageSpec("architectures", "Explore", "Architectures", "pages/explore/architectures.py", "compare_arrows", CORUNS),
     PageSpec("mechanisms", "Explore", "Mechanisms", "pages/explore/mechanisms.py", "call_split", ("dataset", "gpu")),
     PageSpec("train", "Predict", "Train", "pages/predict/train.py", "model_training", ("dataset",)),
     PageSpec("compare", "Predict", "Compare", "pages/predict/compare.py", "leaderboard", ("dataset",)),

@@ -1,8 +1,6 @@
-"""Parts of the Stalls page: the verdicts in a sentence and a table, and one job opened up kernel by kernel."""
+"""Parts of the Stalls page: the verdicts in a sentence and a table, what all jobs wait for, and one job opened up."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -10,8 +8,11 @@ import streamlit as st
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.charts.theme import alt_text, reason_title
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.numbers import significant
-from analysis.reference import stall_reasons
+from analysis.reference.stall_families import BY_NAME
+from analysis.stalls.availability import by_family, unavailable
+from analysis.stalls.kernels import first_things, longest_first
 from analysis.stalls.shares import ENOUGH_ACCOUNTED, stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.stalls.weights import SENTENCES
@@ -19,37 +20,15 @@ from analysis.store.filters import Filter
 from analysis.store.queries import profiles
 from analysis.ui import frame, markdown
 from analysis.ui.resources import cached, database, theme
+from analysis.ui.stallcolumns import COLUMNS
 
 #: Key, and parameter in the address, of the job that is opened up.
 JOB = "job"
 UNITS = {"share": "Share of warp cycles", "cycles": "Cycles per issued instruction"}
+LEVELS = {"name": "Kernel name", "kernel": "Kernel and size", "launch": "Launch"}
 
-#: Kernels in the picture; the table holds all.
-MOST_KERNELS = 25
-
-_COLUMNS: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Workload", width="medium", pinned=True),
-    "gpu": "GPU",
-    "kernel": st.column_config.TextColumn("Kernel", width="large"),
-    "short_name": st.column_config.TextColumn("Kernel", width="medium"),
-    "grid": "Grid",
-    "block": "Block",
-    "reason": "Reason",
-    "group": "Group",
-    "share": st.column_config.NumberColumn("Share, %", format="%.2f"),
-    "cycles": st.column_config.NumberColumn("Cycles per issue", format="%.4g"),
-    "total": st.column_config.NumberColumn("Total, cycles per issue", format="%.4g"),
-    "accounted": st.column_config.NumberColumn("Accounted, %", format="%.1f"),
-    "launches": st.column_config.NumberColumn("Launches", format="localized"),
-    "kernels": st.column_config.NumberColumn("Kernels", format="localized"),
-    "kind": "Verdict",
-    "stall_family": "Family of metrics",
-    "weight": "Weight",
-    "profiled": st.column_config.NumberColumn("Profiled GPU time, %", format="%.1f"),
-    "sources": "Sources",
-    "simulated": st.column_config.CheckboxColumn("Simulated"),
-    "sentence": st.column_config.TextColumn("In words", width="large"),
-}
+#: Kernels or launches in a picture, and in the table below it; the command line gives all.
+MOST_DRAWN, MOST_LISTED = 25, 200
 
 
 def sentence(table: pd.DataFrame) -> str:
@@ -75,14 +54,35 @@ def sentence(table: pd.DataFrame) -> str:
 
 
 def overview(chosen: Filter) -> None:
-    """Show one bar a job, and the verdicts as a table."""
+    """Show one bar a job; a chart for each family of metrics, as families have no common axis."""
     shares = cached(stall_shares, database(), chosen, "workload")
-    has_cycles = bool(shares["cycles"].notna().any())
-    unit = _unit(has_cycles, "unit")
-    figure = stall_bars(shares, unit=unit, theme=theme())
-    frame.chart(figure, name="stall-shares", alt=alt_text(figure), table=shares, columns=_COLUMNS)
+    unit = _unit(bool(shares["cycles"].notna().any()), "unit", "share")
+    missing = cached(unavailable, database(), chosen)
+    parts = by_family(shares)
+    for family, part in parts:
+        own = unit if part["cycles"].notna().any() else "share"
+        if len(parts) > 1:
+            st.markdown(f"**{markdown.plain(BY_NAME[family].title.capitalize())}**")
+        figure = stall_bars(part, unit=own, unavailable=missing, theme=theme())
+        frame.chart(figure, name=f"stall-shares-{family}", alt=alt_text(figure), table=part, columns=COLUMNS)
+        if own != unit:
+            st.caption("This family of metrics does not count cycles per issued instruction, so it stays in shares.")
+    st.caption(weighting(shares))
+
+
+def weighting(shares: pd.DataFrame) -> str:
+    """Say what the launches are weighted by and which part of the GPU time the profiles stand for."""
     weights = sorted({SENTENCES[name] for name in shares["weight"] if name in SENTENCES})
-    st.caption(" ".join(weights))
+    first = shares.drop_duplicates(["dataset", "workload", "gpu"])
+    known = first["profiled"].dropna()
+    if known.empty:
+        profiled = "Which share of the GPU time they stand for is unknown, as no time trace of the same job is loaded."
+    else:
+        low, high = significant(known.min()), significant(known.max())
+        span = f"{low} %" if low == high else f"{low} to {high} %"
+        rest = "" if len(known) == len(first) else f" in the {len(known)} jobs with a time trace"
+        profiled = f"They stand for {span} of the GPU time{rest}."
+    return " ".join([*weights, profiled])
 
 
 def job(chosen: Filter) -> None:
@@ -91,80 +91,112 @@ def job(chosen: Filter) -> None:
     keys = table[["dataset", "workload", "gpu"]].astype(str).to_numpy().tolist()
     places = {f"{workload} · {gpu}": (dataset, workload, gpu) for dataset, workload, gpu in keys}
     st.subheader("One job, kernel by kernel", anchor=False)
-    name = st.selectbox("Job", list(places), key=JOB, bind="query-params", persist_state="session", width=560)
-    if name not in places:
-        return
-    dataset, workload, gpu = places[name]
-    own = Filter(datasets=(dataset,), workloads=(workload,), gpus=(gpu,))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox("Job", list(places), key=JOB, bind="query-params", persist_state="session", width=420)
+        by = st.segmented_control(
+            "A bar for each", list(LEVELS), default="name", required=True, format_func=LEVELS.__getitem__,
+            key="level", bind="query-params", persist_state="session",
+        )  # fmt: skip
+        by = str(by or "name")
+        if name not in places:
+            return
+        dataset, workload, gpu = places[name]
+        own = chosen.with_(datasets=(dataset,), workloads=(workload,), gpus=(gpu,))
+        shares = cached(stall_shares, database(), own, by)
+        unit = _unit(bool(shares["cycles"].notna().any()), "kernel-unit", "cycles")
     row = table[(table["workload"] == workload) & (table["gpu"] == gpu)].iloc[0]
     if len(table) > 1:
         st.markdown(markdown.sentence(row["sentence"]))
     if row["helps"]:
         st.markdown(f":material/build: **What usually helps:** {markdown.sentence(row['helps'])}")
-    shares = cached(stall_shares, database(), own, "kernel")
     if shares.empty:
         return
-    figure = stall_heatmap(shares, unavailable=_unavailable(own, shares), theme=theme(), most=MOST_KERNELS)
-    frame.chart(figure, name="kernels-by-reasons", alt=alt_text(figure), table=shares, columns=_COLUMNS)
+    shares = first_things(cached(_longest_first, database(), own, by), by, MOST_LISTED)
+    missing = cached(unavailable, database(), own)
+    figure = stall_bars(shares, unit=unit, unavailable=missing, theme=theme(), most=MOST_DRAWN)
+    frame.chart(figure, name=f"stalls-by-{by}", alt=alt_text(figure), table=shares, columns=COLUMNS)
+    st.caption(
+        f"{weighting(shares)} The ones with the most GPU time first"
+        f"{'' if unit == 'cycles' else '; these metrics give shares, no cycles per issued instruction'}."
+        if not shares["cycles"].notna().any()
+        else f"{weighting(shares)} The ones with the most GPU time first."
+    )
+    st.markdown("**The same as a heatmap, kernels by reasons**")
+    figure = stall_heatmap(shares, unavailable=_columns(missing.get(gpu, ()), shares), theme=theme(), most=MOST_DRAWN)
+    frame.chart(figure, name="kernels-by-reasons", alt=alt_text(figure), table=shares, columns=COLUMNS)
+
+
+def _longest_first(opened: object, own: Filter, by: str) -> pd.DataFrame:
+    return longest_first(database(), own, stall_shares(database(), own, by), by)
 
 
 def verdict_table(table: pd.DataFrame) -> None:
     """Show all verdicts."""
     columns = ["workload", "gpu", "kind", "share", "accounted", "launches", "simulated", "sentence"]
-    frame.data(table[columns], name="verdicts", columns=_COLUMNS)
+    frame.data(table[columns], name="verdicts", columns=COLUMNS)
 
 
-def caveats(table: pd.DataFrame) -> list[str]:
-    """Say which profiles explain too little of their warp cycles."""
+def caveats(table: pd.DataFrame, chosen: Filter) -> list[str]:
+    """Say which profiles, and which of their kernels, explain too little of their warp cycles."""
     low = table[table["accounted"] < ENOUGH_ACCOUNTED]
-    return [
+    said = [
         f"{row['workload']} on {row['gpu']}: the reported reasons account for {significant(row['accounted'])} % of the "
         "warp cycles; the rest is drawn as unaccounted."
         for row in low.to_dict("records")
     ]
+    kernels = cached(stall_shares, database(), chosen, "kernel")
+    keys = ["workload", "gpu", "kernel", "grid", "block"]
+    first = kernels.drop_duplicates(keys)
+    half = first[first["accounted"] < HALF].sort_values("accounted", kind="stable")
+    for (workload, gpu), rows in half.groupby(["workload", "gpu"], sort=False):
+        each = ", ".join(
+            f"{row['short_name']} {significant(row['accounted'])} %" for row in rows.head(4).to_dict("records")
+        )
+        more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
+        said.insert(
+            0,
+            f"{workload} on {gpu}: in {frame.count(len(rows), 'kernel')} the reasons sum to less than {HALF:g} % of "
+            f"the warp cycles ({each}{more}), so they get no verdict.",
+        )
+    return said
 
 
 def rule_texts(chosen: Filter) -> pd.DataFrame:
     """Return the top reasons that the profiler's rules name, for profiles that hold no stall metrics."""
     rules = cached(profiles.rules, database(), chosen)
     named = rules[rules["top_reason"].notna()]
-    columns = ["workload", "gpu", "kernel", "top_reason", "top_share", "source_id"]
-    return named[columns].reset_index(drop=True)
+    columns = ["workload", "gpu", "short_name", "top_reason", "top_share", "duration_ns", "file_name", "rule_line"]
+    return named[columns].sort_values("duration_ns", ascending=False, kind="stable").reset_index(drop=True)
 
 
 def show_rules(named: pd.DataFrame) -> None:
-    """Show what only the rule texts say, marked as such."""
+    """Show what only the rule texts say, marked as such, and the command that gets the rest."""
     st.subheader("Named by the profiler's rules only", anchor=False)
     st.caption(
         "These profiles hold no stall metrics. Their rule texts name the largest reason of some kernels; "
-        "the other reasons are unknown, not zero."
+        "the other reasons are unknown, not zero. This command gets all of them:"
     )
+    st.code(COMMAND, language="sh", wrap_lines=True)
     frame.data(
-        named.assign(top_reason=[reason_title(name) for name in named["top_reason"]]).drop(columns=["source_id"]),
+        named.assign(top_reason=[reason_title(name) for name in named["top_reason"]]),
         name="rule-texts",
-        columns={
-            **_COLUMNS,
-            "top_reason": "Largest reason, by rule text",
-            "top_share": st.column_config.NumberColumn("Its share, %", format="%.1f"),
-        },
+        columns={**COLUMNS, "rule_line": st.column_config.NumberColumn("Line", format="%d")},
     )
 
 
-def _unit(has_cycles: bool, key: str) -> str:
+#: Below this percentage of accounted warp cycles the reasons of a kernel say less than what they leave open.
+HALF = 50.0
+
+
+def _unit(has_cycles: bool, key: str, usual: str) -> str:
     if not has_cycles:
         return "share"
     picked = st.segmented_control(
-        "Unit", list(UNITS), default="share", required=True, format_func=UNITS.__getitem__, key=key,
-        label_visibility="collapsed", bind="query-params", persist_state="session",
+        "Unit", list(UNITS), default=usual, required=True, format_func=UNITS.__getitem__, key=key,
+        bind="query-params", persist_state="session",
     )  # fmt: skip
-    return str(picked or "share")
+    return str(picked or usual)
 
 
-def _unavailable(own: Filter, shares: pd.DataFrame) -> tuple[str, ...]:
-    """Return the reasons that the job's GPU can't report, by its compute capability."""
-    kernels = cached(profiles.kernels, database(), own)
-    known = kernels["cc"].dropna().value_counts()
-    if known.empty:
-        return ()
-    there = set(stall_reasons.available(str(known.index[0])))
-    return tuple(name for name in stall_reasons.load().index if name not in there and name not in set(shares["reason"]))
+def _columns(missing: tuple[str, ...], shares: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(name for name in missing if name not in set(shares["reason"]))

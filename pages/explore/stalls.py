@@ -1,24 +1,31 @@
 """Why does this job wait?"""
 
+import pandas as pd
+import streamlit as st
+
 from analysis.stalls.verdict import verdicts
-from analysis.ui import empty, filters, frame, stalls
-from analysis.ui.navigation import PROFILES
+from analysis.store.filters import Filter
+from analysis.ui import empty, filters, frame, sidebyside, stallcompare, stalls
+from analysis.ui.navigation import PROFILES, link
 from analysis.ui.resources import cached, database
 
 QUESTION = "Why does this job wait?"
+VIEWS = {"why": "Why each waits", "compare": "Compare", "together": "Side by side"}
 
 
-def page() -> None:
-    chosen = filters.chosen(*PROFILES)
-    if filters.dataset() is None:
-        frame.header(QUESTION)
-        empty.state("There are no profiles yet.", empty.PROFILE)
-        return
-    table = cached(verdicts, database(), chosen, "workload")
+def view() -> str:
+    """Ask what to look at; it stands in the address."""
+    picked = st.segmented_control(
+        "View", list(VIEWS), default="why", required=True, format_func=VIEWS.__getitem__, key="see",
+        label_visibility="collapsed", bind="query-params", persist_state="session",
+    )  # fmt: skip
+    return str(picked or "why")
+
+
+def why(chosen: Filter, table: pd.DataFrame) -> None:
+    """Show what every job waits for, and one of them opened up."""
     rules = stalls.rule_texts(chosen)
     only_rules = rules[~rules["workload"].isin(table["workload"])]
-    simulated = bool(table["simulated"].any()) if len(table) else False
-    frame.header(QUESTION, chosen, simulated=simulated)
     if table.empty:
         frame.answer("Nothing here holds stall reasons.")
         if len(only_rules):
@@ -33,12 +40,60 @@ def page() -> None:
     if len(table) > 1:
         frame.subheading("All verdicts")
         stalls.verdict_table(table)
+    link("kernels", "Which kernels matter")
+    rests(table)
+    frame.caveats(stalls.caveats(table, chosen))
+
+
+def compare(chosen: Filter, table: pd.DataFrame) -> None:
+    """Show what differs between a baseline and others."""
+    choice = stallcompare.pick(chosen)
+    if choice is None:
+        empty.state("A comparison needs two profiles: choose a second one, or bring it.", empty.PROFILE)
+        return
+    found = stallcompare.compared(choice)
+    frame.answer(stallcompare.answer(found))
+    stallcompare.show(choice, found)
+    rests(table)
+    frame.caveats(stallcompare.caveats(found))
+
+
+def together(chosen: Filter, table: pd.DataFrame) -> None:
+    """Show what jobs side by side lean on, and what it costs them."""
+    lean = sidebyside.pick(chosen)
+    if lean is None:
+        empty.state("No GPU here has two profiles, so no two jobs can be laid side by side.", empty.PROFILE)
+        return
+    if lean["workload"].nunique() < 2:
+        st.markdown("Choose two or more jobs to see what they lean on together.")
+        return
+    pairs = sidebyside.costs(lean)
+    frame.answer(sidebyside.answer(lean, pairs))
+    sidebyside.show(lean, pairs)
+    rests(table)
+    frame.caveats(sidebyside.caveats(lean))
+
+
+def rests(table: pd.DataFrame) -> None:
+    """Say what the page rests on."""
+    if table.empty:
+        return
     frame.basis(
         frame.count(len(table), "profile"),
         frame.count(int(table["launches"].sum()), "launch", "launches"),
-        simulated=simulated,
+        simulated=bool(table["simulated"].any()),
     )
-    frame.caveats(stalls.caveats(table))
+
+
+def page() -> None:
+    chosen = filters.chosen(*PROFILES)
+    if filters.dataset() is None:
+        frame.header(QUESTION)
+        empty.state("There are no profiles yet.", empty.PROFILE)
+        return
+    table = cached(verdicts, database(), chosen, "workload")
+    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False)
+    {"why": why, "compare": compare, "together": together}[view()](chosen, table)
 
 
 page()

@@ -89,3 +89,26 @@ def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
             ORDER BY dataset, workload, gpu""",
         values,
     )
+
+
+def capabilities(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Return the compute capabilities that files state, the most frequent of a GPU first: gpu, cc, launches."""
+    where, values = (chosen or Filter()).where(*_COLUMNS)
+    return database.query(
+        f"""SELECT gpu, cc, count(*) AS launches FROM ({_KERNELS}) WHERE {where}
+            GROUP BY gpu, cc ORDER BY gpu, launches DESC""",
+        values,
+    )
+
+
+def holdings(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
+    """Return what each profile holds: dataset, workload, gpu, stalls (any stall metric), rules (a named reason)."""
+    where, values = (chosen or Filter()).where(*_COLUMNS)
+    return database.query(
+        f"""WITH chosen AS (SELECT * FROM ({_KERNELS}) WHERE {where})
+            SELECT dataset, workload, gpu,
+                   bool_or(source_id IN (SELECT source_id FROM kernel_metric WHERE family IS NOT NULL)) AS stalls,
+                   bool_or(source_id IN (SELECT source_id FROM kernel_rule WHERE top_reason IS NOT NULL)) AS rules
+            FROM chosen GROUP BY ALL ORDER BY ALL""",
+        values,
+    )

@@ -1,0 +1,64 @@
+"""Which kernels matter?"""
+
+import streamlit as st
+
+from analysis.stalls.kernels import kernel_table
+from analysis.ui import empty, filters, frame, kernels
+from analysis.ui.navigation import PROFILES, link
+from analysis.ui.resources import cached, database
+
+QUESTION = "Which kernels matter?"
+LEVELS = {"kernel": "Kernel and size", "name": "Short name"}
+
+
+def page() -> None:
+    chosen = filters.chosen(*PROFILES)
+    if filters.dataset() is None:
+        frame.header(QUESTION)
+        empty.state("There are no profiles yet.", empty.PROFILE)
+        return
+    by = str(st.session_state.get("group") or "kernel")
+    table = cached(kernel_table, database(), chosen, by if by in LEVELS else "kernel")
+    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False)
+    if table.empty:
+        frame.answer("No kernel of this choice is loaded.")
+        empty.state("Profiles and time traces bring kernels.", empty.PROFILE)
+        return
+    frame.answer(kernels.sentence(table))
+    st.segmented_control(
+        "Group by", list(LEVELS), default="kernel", required=True, format_func=LEVELS.__getitem__, key="group",
+        bind="query-params", persist_state="session",
+    )  # fmt: skip
+    kernels.listing(table)
+    frame.subheading("One kernel")
+    every = table if by == "kernel" else cached(kernel_table, database(), chosen, "kernel")
+    row = kernels.pick(every)
+    if row is not None:
+        kernels.kernel(chosen, row)
+    kernels.roof(chosen)
+    link("stalls", "Why each job waits")
+    frame.basis(
+        frame.count(len(every), "kernel"),
+        frame.count(int(every["launches"].sum()), "launch", "launches"),
+        frame.count(int(every[["dataset", "workload", "gpu"]].drop_duplicates().shape[0]), "profile"),
+        simulated=bool(table["simulated"].any()),
+    )
+    frame.caveats(caveats(every))
+
+
+def caveats(table) -> list[str]:
+    """Say where times are missing, and where several files hold one kernel."""
+    said = []
+    untimed = int(table["time_ns"].isna().sum())
+    if untimed:
+        said.append(f"{frame.count(untimed, 'kernel')} of {len(table):,} have no duration and stand last.")
+    several = int((table["files"] > 1).sum())
+    if several:
+        said.append(
+            f"{frame.count(several, 'kernel')} stand in several files of one job; of each the file with the most time "
+            "counts, a time trace before a profile."
+        )
+    return said
+
+
+page()
