@@ -30,6 +30,7 @@ def exclude(
     *,
     where: Sequence[str] = (),
     places: Sequence[str] = (),
+    rows: Sequence[int] | None = None,
     why: str = "",
     by: str | None = None,
 ) -> list[int]:
@@ -48,6 +49,8 @@ def exclude(
         all must hold.
     places : sequence of str
         Only findings at these places, as `Finding.where` says them.
+    rows : sequence of int, optional
+        Only these rows of the finding, by position; all by default.
     why : str
         The reason, for those who read the figures later.
     by : str, optional
@@ -77,15 +80,16 @@ def exclude(
         )
     decided = []
     for finding in found:
-        rows = finding.rows
+        left = finding.rows if rows is None else finding.rows.iloc[list(rows)]
         for test in tests:
-            rows = rows[test(finding)(rows)]
-        if len(rows):
+            left = left[test(finding)(left)]
+        if len(left):
+            some = [f"{len(left)} of {len(finding.rows)} rows"] if rows is not None else []
             decision = exclusions.Decision(
-                dataset or str(rows["dataset"].iloc[0]), rule, finding.where, " and ".join(where), why.strip(),
-                by or account(),
+                dataset or str(left["dataset"].iloc[0]), rule, finding.where, " and ".join([*where, *some]),
+                why.strip(), by or account(),
             )  # fmt: skip
-            decided.append(exclusions.exclude(database, decision, scope, things(database, rule, rows, dataset)))
+            decided.append(exclusions.exclude(database, decision, scope, things(database, rule, left, dataset)))
     if not decided:
         raise NotFoundError(
             f"no row that the rule {rule} finds meets {' and '.join(where)}", "Take a wider condition with --where."

@@ -10,15 +10,23 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from analysis.store.filters import Filter
+from analysis.store.queries import exclusions
 from analysis.ui import markdown, sample
 from analysis.ui.download import csv_bytes
 from analysis.ui.navigation import link
+from analysis.ui.resources import cached, database
 
 #: Kept in the chart's own toolbar: zoom, reset and the picture as a file; all else is clutter.
 _REMOVED_BUTTONS = ("select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d")
 
 
-def header(question: str, filters: Filter | None = None, *, simulated: bool = False) -> None:
+def header(
+    question: str,
+    filters: Filter | None = None,
+    *,
+    simulated: bool = False,
+    about: Literal["coruns", "profiles", "nothing"] | None = None,
+) -> None:
     """Show the question that the page answers, the badge of simulated data beside it, and the filters in words.
 
     Parameters
@@ -29,6 +37,8 @@ def header(question: str, filters: Filter | None = None, *, simulated: bool = Fa
         What the page is restricted to.
     simulated : bool
         Whether any number on the page comes from a simulator; a simulated data set among the filters says so too.
+    about : {"coruns", "profiles", "nothing"}, optional
+        What the page's figures are made from, for saying what the user left out of them; both by default.
     """
     simulated = simulated or (filters is not None and sample.is_simulated(filters.datasets))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -42,6 +52,17 @@ def header(question: str, filters: Filter | None = None, *, simulated: bool = Fa
             )
     if filters is not None:
         st.caption(f"Showing {markdown.plain(filters.sentence(), 400)}.")
+        if about != "nothing":
+            _left_out(filters, about)
+
+
+def _left_out(filters: Filter, about: Literal["coruns", "profiles"] | None) -> None:
+    """Say what the user left out of the page's figures, with the way to take it back."""
+    said = cached(exclusions.said, database(), filters, about)
+    if said:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="left-out-of-page"):
+            st.caption(f":material/filter_alt_off: {markdown.sentence(said, 400)}", width="content")
+            link("checks", "Decisions")
 
 
 def answer(text: str) -> None:

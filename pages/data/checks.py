@@ -1,18 +1,10 @@
 """Which numbers should I not trust?"""
 
-import streamlit as st
-
 from analysis.interference.checks import RULES, run_checks
-from analysis.store.queries import overview
-from analysis.ui import empty, filters, frame
-from analysis.ui.markdown import plain, sentence
+from analysis.store.queries import exclusions, overview
+from analysis.ui import checks, empty, filters, frame
+from analysis.ui.markdown import plain
 from analysis.ui.resources import cached, database
-
-MARKS = {
-    "error": ":red[:material/error:]",
-    "warning": ":orange[:material/warning:]",
-    "info": ":blue[:material/info:]",
-}
 
 
 def page() -> None:
@@ -22,23 +14,28 @@ def page() -> None:
         empty.state("There are no numbers yet.", empty.PROFILE, empty.CORUN)
         return
     based = cached(overview.basis, database(), name)
-    frame.header("Which numbers should I not trust?", filters.chosen("dataset"), simulated=based["simulated"] > 0)
+    frame.header(
+        "Which numbers should I not trust?",
+        filters.chosen("dataset"),
+        simulated=based["simulated"] > 0,
+        about="nothing",
+    )
     findings = cached(run_checks, database(), name)
-    if not findings:
-        frame.answer(f"None that the {len(RULES)} checks know of: {plain(name)} passes all of them.")
-    else:
+    decided = cached(exclusions.decisions, database(), name)
+    if findings:
         caught = sum(finding.count for finding in findings)
         frame.answer(
-            f"**{frame.count(len(findings), 'finding')}** in {plain(name)}, {caught:,} rows in all. Workloads that a "
-            "check flags are left out of training and scores unless you ask for them."
+            f"**{frame.count(len(findings), 'finding')}** in {plain(name)}, {frame.count(caught, 'row')} in all. "
+            "Workloads with a doubtful baseline are left out of training and scores unless you ask for them; what else "
+            "to leave out is yours to decide."
         )
-    for number, finding in enumerate(findings):
-        with st.container(border=True, key=f"finding-{number}"):
-            title = plain(finding.rule.replace("-", " ").capitalize())
-            st.markdown(f"{MARKS[finding.severity]} **{title}** · {plain(finding.where)}")
-            st.markdown(sentence(finding.sentence))
-            with st.expander(f"The {frame.count(finding.count, 'row')} behind it", type="compact"):
-                frame.data(finding.rows, name=f"{finding.rule}-{number}")
+    elif len(decided):
+        frame.answer(f"None that is still counted: what the checks found in {plain(name)} is left out.")
+    else:
+        frame.answer(f"None that the {len(RULES)} checks know of: {plain(name)} passes all of them.")
+    checks.decisions(decided)
+    for finding in findings:
+        checks.finding(finding, name)
     frame.basis(
         frame.count(len(RULES), "check"), frame.count(based["sources"], "source"), simulated=based["simulated"] > 0
     )
