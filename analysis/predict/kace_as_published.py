@@ -111,19 +111,17 @@ def read_pairs(database: Database, dataset: str) -> Pairs:
     members = members[(members["k"] == 2) & (members["run_outcome"] == "ran") & (members["measure"] == "throughput")]
     table = solo_profiles.collect(database, dataset)[[*SUMMED, *AVERAGED]]
     profiles = table.reindex(pd.MultiIndex.from_frame(members[["gpu", "workload"]].astype(str)))
-    known = profiles.notna().all(axis=1).to_numpy() & members[["solo_value", "corun_value"]].notna().all(axis=1)
-    whole = known.groupby(members["run_id"]).transform("all") & (
-        known.groupby(members["run_id"]).transform("size") == 2
-    )
+    complete = profiles.notna().all(axis=1).to_numpy() & members[["solo_value", "corun_value"]].notna().all(axis=1)
+    by_run = pd.Series(complete, index=members.index).groupby(members["run_id"])
+    whole = by_run.transform("all") & (by_run.transform("size") == 2)
     order = members[whole].sort_values(["run_id", "slot"], kind="stable")
     if len(order) < 60:
         raise NotEnoughDataError(
             f"data set {dataset} has {len(order) // 2} measured pairs with raw throughputs and counters; KACE needs 30",
             "Load the data set kace of the catalogue.",
         )
-    values = profiles.loc[pd.MultiIndex.from_frame(order[["gpu", "workload"]].astype(str))].drop_duplicates()
-    both = values.loc[pd.MultiIndex.from_frame(order[["gpu", "workload"]].astype(str))].to_numpy(dtype=np.float64)
-    both = both.reshape(-1, 2, both.shape[1])
+    each = table.loc[pd.MultiIndex.from_frame(order[["gpu", "workload"]].astype(str))].to_numpy(dtype=np.float64)
+    both = each.reshape(-1, 2, each.shape[1])
     solo = order["solo_value"].to_numpy(dtype=np.float64).reshape(-1, 2)
     together = order["corun_value"].to_numpy(dtype=np.float64).reshape(-1, 2)
     summed = both.sum(axis=1)
