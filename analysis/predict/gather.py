@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotFoundError, UsageError
+from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.predict import profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
 from analysis.predict.manifest import Manifest
@@ -84,6 +84,12 @@ def gather(
     table = pd.DataFrame(list(found.values()))
     table.index = pd.MultiIndex.from_tuples([(where, job) for job in found], names=["gpu", "workload"])
     X = rows_for_sets(table, [tuple(jobs)], where, how)
+    if manifest.predictor == "white-box" and X[WHITE_BOX].isna().any():
+        raise NotEnoughDataError(
+            f"the white box has no figure for this set on {where} under {how}; it needs: stall profiles",
+            f"Profile each job alone on {where} with `ncu --set full`; it knows sets of up to "
+            f"{whiteboxsets.LARGEST_SET} under CUDA MPS, time-slicing and static SM partition.",
+        )
     inside = set(homes.values()) == {manifest.dataset} and bool(seen) and how in manifest.mechanisms
     return Gathered(X, found, where, how, tuple(notes), inside)
 

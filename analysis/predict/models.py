@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.errors import ModelRefusedError, NotEnoughDataError
-from analysis.predict import execution, features, modelfile, onemechanism
+from analysis.predict import execution, features, modelfile, onemechanism, untrained
 from analysis.predict.base import needs
 from analysis.predict.evaluate import LEAST_RUNS, resolve_gpus
 from analysis.predict.execution import Progress
@@ -132,6 +132,9 @@ def card(database: Database, model_id: str) -> ModelCard:
     ModelRefusedError
         If its manifest doesn't fit.
     """
+    dataset = untrained.asked_for(model_id)
+    if dataset is not None:
+        return untrained.card(database, dataset)
     return modelfile.read_manifest(store.read(database, model_id)[0])
 
 
@@ -147,7 +150,7 @@ def delete(database: Database, model_id: str) -> None:
 
 
 def load(database: Database, model_id: str) -> tuple[Manifest, Any]:
-    """Return a model's manifest and its checked estimator.
+    """Return a model's manifest and its checked estimator; ``white-box:DATASET`` is one that needs no training.
 
     Raises
     ------
@@ -156,6 +159,9 @@ def load(database: Database, model_id: str) -> tuple[Manifest, Any]:
     ModelRefusedError
         If anything about it doesn't fit.
     """
+    dataset = untrained.asked_for(model_id)
+    if dataset is not None:
+        return untrained.card(database, dataset), untrained.estimator()
     values, payload = store.read(database, model_id)
     manifest = modelfile.read_manifest(values)
     key = (model_id, hashlib.sha256(payload).hexdigest())

@@ -47,9 +47,9 @@ def choose(
     tuple
         A filter, None for all; sentences, none where there was nothing to choose.
     """
-    if asked is not None:
-        return [asked], []
     known = most_measured(database, dataset, gpus)
+    if asked is not None:
+        return [next((name for name, _ in known if name.casefold() == asked.casefold()), asked)], []
     if len(known) < 2:
         return None, []
     (first, runs), *others = known

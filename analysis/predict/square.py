@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference.layers import Predicted
-from analysis.predict import models, profiles
+from analysis.predict import models, profiles, whiteboxsets
+from analysis.predict.features import rows_for_sets
 from analysis.predict.folding import deviation_of
 from analysis.predict.frame import all_pairs
 from analysis.predict.manifest import Manifest
 from analysis.predict.schema import Floats
+from analysis.predict.terms import WHITE_BOX
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
 
@@ -61,12 +63,14 @@ def predict_pairs(
     manifest, estimator = models.load(database, model_id)
     seen = reference.resolve(gpu, manifest.gpus)
     how = mechanism or manifest.mechanisms[0]
-    notes = []
+    notes = list(manifest.notes)
     if not seen:
         notes.append(f"The model has seen {', '.join(manifest.gpus)}, not {gpu}: its predictions are extrapolations.")
     if how not in manifest.mechanisms:
         notes.append(f"The model has seen {', '.join(manifest.mechanisms)}, not {how}.")
     table = profiles.collect(database, manifest.dataset)
+    if WHITE_BOX in manifest.columns:
+        table = whiteboxsets.attach(table, database, manifest.dataset)
     keys = pd.MultiIndex.from_tuples([(gpu, name) for name in workloads], names=["gpu", "workload"])
     X = all_pairs(table.reindex(keys), gpu, how)
     predicted = np.asarray(estimator.predict(X), dtype=np.float64)
@@ -93,3 +97,34 @@ def predict_pairs(
 
 def _square(values: Floats, size: int) -> Floats:
     return np.asarray(np.exp(values).reshape(size, size), dtype=np.float64)
+
+
+def predict_sets(
+    database: Database, model_id: str, gpu: str, mechanism: str, sets: Sequence[tuple[str, ...]]
+) -> list[tuple[float, ...]]:
+    """Predict the slowdowns of many sets of jobs at once.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    model_id : str
+        A stored model.
+    gpu, mechanism : str
+        Where and how they share, as stored.
+    sets : sequence of tuple of str
+        Workloads of the model's data set; a name may stand twice.
+
+    Returns
+    -------
+    list of tuple of float
+        One S a job, set by set; NaN for a GPU or a mechanism that the model has not seen, where it would only guess.
+    """
+    manifest, estimator = models.load(database, model_id)
+    if not sets:
+        return []
+    if not reference.resolve(gpu, manifest.gpus) or mechanism not in manifest.mechanisms:
+        return [(float("nan"),) * len(one) for one in sets]
+    X = rows_for_sets(profiles.collect(database, manifest.dataset), sets, gpu, mechanism)
+    values = iter(np.exp(np.asarray(estimator.predict(X), dtype=np.float64)).tolist())
+    return [tuple(next(values) for _ in one) for one in sets]

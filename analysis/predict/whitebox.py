@@ -34,6 +34,11 @@ class WhiteBox(Predictor):
         self.usual_ = float(np.median(known)) if len(known) else 0.0
         return self
 
+    def untrained(self) -> Self:
+        """Return itself, ready to be asked without a single co-run; it says NaN of jobs without a profile."""
+        self.columns_, self.usual_ = [WHITE_BOX], float("nan")
+        return self
+
     def predict(self, X: pd.DataFrame) -> Floats:
         """Return ln S as the network has it."""
         said = X[WHITE_BOX].to_numpy(dtype=np.float64)

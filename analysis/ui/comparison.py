@@ -95,3 +95,4 @@ def basis(result: Mapping[str, Any]) -> None:
         simulated=bool(result["simulated"]),
         protocol=str(result["protocol"]),
     )
+    frame.caveats([str(note) for note in result.get("notes", [])])

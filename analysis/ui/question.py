@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.predict import models
+from analysis.predict import models, untrained
 from analysis.predict.manifest import Manifest
 from analysis.reference import gpus
 from analysis.store.filters import Filter
@@ -53,8 +53,9 @@ class Question:
 
 
 def trained(dataset: str) -> list[Manifest]:
-    """Return the models of a data set, newest first."""
-    return [card for card in cached(models.list_models, database()) if card.dataset == dataset]
+    """Return the models of a data set, newest first; then the one that needs no training, where profiles carry it."""
+    stored = [card for card in cached(models.list_models, database()) if card.dataset == dataset]
+    return [*stored, *cached(untrained.available, database(), dataset)]
 
 
 def model_of(known: Sequence[Manifest]) -> Manifest:
@@ -95,7 +96,9 @@ def ask(known: Sequence[Manifest]) -> Question:
 
 
 def _title(card: Manifest) -> str:
-    return f"{card.title} · {', '.join(card.gpus)} · {card.created_at[:16].replace('T', ' ')}"
+    return " · ".join(
+        part for part in (card.title, ", ".join(card.gpus), card.created_at[:16].replace("T", " ")) if part
+    )
 
 
 def _workloads(card: Manifest) -> list[str]:

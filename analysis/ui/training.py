@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
 from analysis.jobs.runner import Progress
-from analysis.predict import models
+from analysis.predict import models, onemechanism
 from analysis.predict.evaluate import evaluate
 from analysis.predict.protocols import PROTOCOLS
 from analysis.predict.registry import DEFAULT, PREDICTORS
 from analysis.store.database import Database
-from analysis.ui.resources import database, jobs
+from analysis.ui.resources import cached, database, jobs
 
 EVALUATE, TRAIN = "evaluate", "train"
 
@@ -57,7 +57,7 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
     dataset : str
         Data set to learn from.
     choices : mapping
-        GPUs and mechanisms that are there, as `analysis.ui.filters.options` gives them.
+        GPUs that are there, as `analysis.ui.filters.options` gives them.
     """
     with st.form("comparison", border=True):
         left, right = st.columns([1, 1], gap="large")
@@ -85,7 +85,7 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
             gpu = st.selectbox(
                 "GPU", [every, *choices["gpu"]], key="train-gpu", help="For an unseen GPU: the one to test on."
             )
-            mechanism = st.selectbox("Mechanism", [every, *choices["mechanism"]], key="train-mechanism")
+            mechanism = mechanism_of(dataset, key="train-mechanism")
             runs = st.number_input(
                 "Measured runs of the new family", 2, 20, 10, help="Only for a new family with few runs."
             )
@@ -100,10 +100,23 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
         protocol=str(protocol),
         predictors=tuple(predictors),
         gpu=None if gpu == every else gpu,
-        mechanism=None if mechanism == every else mechanism,
+        mechanism=mechanism,
         include_flagged=bool(flagged),
         runs=int(runs) if protocol == "few-shot" else None,
     )
+
+
+def mechanism_of(dataset: str, *, key: str, width: int | Literal["stretch"] = "stretch") -> str | None:
+    """Ask for the one mechanism that it is about, the most measured one first; None where there is only one."""
+    known = cached(onemechanism.most_measured, database(), dataset)
+    if len(known) < 2:
+        return None
+    runs = dict(known)
+    picked: str | None = st.selectbox(
+        "Mechanism", list(runs), key=key, width=width, format_func=lambda name: f"{name} ({runs.get(name, 0):,} runs)",
+        help="Mechanisms are never pooled: a slowdown under one says little about another.",
+    )  # fmt: skip
+    return picked
 
 
 def submit_comparison(request: Request) -> str:
@@ -135,6 +148,6 @@ def submit_training(dataset: str, predictor: str, gpu: str | None, mechanism: st
 
     def work(progress: Progress) -> dict[str, Any]:
         card = models.train(opened, dataset, predictor, gpu=gpu, mechanism=mechanism, progress=progress)
-        return {"model_id": card.model_id, "dataset": dataset}
+        return {"model_id": card.model_id, "dataset": dataset, "notes": card.notes}
 
     return jobs().submit(TRAIN, request, work)

@@ -66,9 +66,10 @@ def model(name: str, choices: dict[str, list[str]]) -> None:
             width=380,
         )
         gpu = st.selectbox("GPU", ["All", *choices["gpu"]], key="model-gpu", width=220)
+        mechanism = training.mechanism_of(name, key="model-mechanism", width=300)
         if st.button("Train a model", type="primary", icon=":material/model_training:", key="train-model"):
             wanted = None if gpu == "All" else gpu
-            st.session_state[f"job-{training.TRAIN}"] = training.submit_training(name, str(chosen), wanted, None)
+            st.session_state[f"job-{training.TRAIN}"] = training.submit_training(name, str(chosen), wanted, mechanism)
             st.rerun()
     current = running(training.TRAIN, name)
     if current is None:
@@ -76,6 +77,8 @@ def model(name: str, choices: dict[str, list[str]]) -> None:
     status = job.watch(current)
     job.outcome(status)
     if status.result is not None:
+        for note in status.result.get("notes", []):
+            st.caption(plain(note, 400))
         st.success(f"Model {plain(status.result['model_id'])} is ready.", icon=":material/check_circle:")
         with st.container(horizontal=True):
             navigation.link("what-if", "Ask about a set of jobs", dataset=name)

@@ -97,12 +97,12 @@ def details(found: list[JobPrediction], asked: question.Question) -> None:
     calibrated = next((one for one in found if one.calibrated_by), None)
     frame.basis(
         asked.model.title,
-        frame.count(asked.model.runs, "run"),
+        frame.count(asked.model.runs, "run") if asked.model.runs else "no co-run: stall profiles alone",
         f"{calibrated.groups} groups calibrate the interval" if calibrated else "no interval",
         simulated=asked.model.simulated,
         protocol=calibrated.calibrated_by if calibrated else None,
     )
-    frame.caveats([f"Extrapolating: {reason}" for reason in reasons])
+    frame.caveats([*asked.model.notes, *(f"Extrapolating: {reason}" for reason in reasons)])
 
 
 def page() -> None:

@@ -53,7 +53,7 @@ def section(results: Sequence[Mapping[str, Any]], held_out: Callable[[str, str],
             points = _points(held_out(str(result["evaluation_id"]), str(chosen["predictor"])))
             if len(points):
                 blocks.append(figure(title, predicted_vs_measured(points)))
-        notes = [comparison.missing_inputs(result), _left_out(result)]
+        notes = [comparison.missing_inputs(result), *result.get("notes", []), _left_out(result)]
         if any(notes):
             blocks.append(Text(sentences=tuple(note for note in notes if note)))
     return Section(key="evaluation", title="How well it can be predicted", blocks=tuple(blocks))
