@@ -107,7 +107,11 @@ def _table(opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Ch
             checked.reject(found[key], bad, "is no size of a grid", where=~no_grid)
     keep = checked.good & ~no_grid
     rows = np.flatnonzero(keep)
-    texts = pd.DataFrame({key: cells.at(found[key], rows) for key in ("gx", "gy", "gz", "bx", "by", "bz")})
+    # A trace whose columns were edited may lack a side; then the size is not known.
+    texts = pd.DataFrame(
+        {key: cells.at(found[key], rows) if key in found else None for key in ("gx", "gy", "gz", "bx", "by", "bz")},
+        index=range(len(rows)),
+    )
     ids = found.get("correlation")
     kernel = pd.DataFrame(
         {

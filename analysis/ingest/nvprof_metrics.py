@@ -112,7 +112,7 @@ def _understood(cells: Cells, naming: str) -> tuple[Cells, Ints]:
     average = read(cells.texts("Avg"))
     counted = read(cells.texts(INVOCATIONS))
     count = counted.values
-    named = {name: np.array([bool(text.strip()) for text in cells.codes(name)[1]])[cells.codes(name)[0]]
+    named = {name: np.array([bool(text.strip()) for text in cells.codes(name)[1]], dtype=bool)[cells.codes(name)[0]]
              for name in (KERNEL, naming)}  # fmt: skip
     faults = (
         (KERNEL, ~named[KERNEL], "the kernel has no name"),
