@@ -94,8 +94,12 @@ def accounted_warning(share: Floats, names: Sequence[str]) -> str | None:
     if not len(low):
         return None
     worst = low[np.argsort(share[low], kind="stable")]
+    if len(known) == 1:
+        where = "its only launch"
+    else:
+        where = f"all {len(known):,} launches" if len(low) == len(known) else f"{len(low):,} of {len(known):,} launches"
     text = (
-        f"In {len(low):,} of {len(known):,} launches the stall reasons account for less than 95 % of the warp cycles "
+        f"In {where} the stall reasons account for less than 95 % of the warp cycles "
         f"(median {np.median(share[known]):.3g} %); the rest is shown as unaccounted."
     )
     poor = [row for row in worst if share[row] < 60.0]
@@ -109,10 +113,11 @@ def missing_for_stalls(stall_reasons: Sequence[str], top_from_rules: bool, durat
     """Say what a stall analysis of this profile lacks; empty when it lacks nothing."""
     out = []
     if not stall_reasons:
-        rest = " beside the top reason that the rules name" if top_from_rules else ""
-        out.append(f"There are no stall reasons in the file{rest}.")
+        rest = " beside the top one that the rules name" if top_from_rules else ""
+        out.append(f"The file has no stall reasons{rest}.")
     elif len(stall_reasons) < 10:
-        out.append(f"Only {len(stall_reasons)} stall reasons have a value.")
+        one = len(stall_reasons) == 1
+        out.append(f"Only {len(stall_reasons)} stall {'reason has' if one else 'reasons have'} a value.")
     if not durations:
-        out.append("There is no duration of the kernels, so all launches weigh the same.")
+        out.append("The kernels have no duration, so all launches weigh the same.")
     return out

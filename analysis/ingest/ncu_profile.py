@@ -147,7 +147,7 @@ def _told(
     poor = ncu_advice.accounted_warning(share, list(built.kernel["short_name"]))
     warnings += [poor] if poor else []
     if lacking:
-        warnings.append(f"{' '.join(lacking)} To get it, profile with `{ncu_advice.COMMAND}`.")
+        warnings.append(f"{' '.join(lacking)} To get what is missing, profile with `{ncu_advice.COMMAND}`.")
     short = _short_last_launch(measured)
     warnings += [short] if short else []
     report: dict[str, Any] = {
@@ -183,16 +183,21 @@ def _about_names(absent: list[dict[str, object]], wrong: dict[str, str], corrupt
     out = []
     for item in absent[:8]:
         better = f"; the valid name is {item['nearest']}" if item["nearest"] else ""
-        out.append(f"{item['metric']} came as n/a in all {item['rows']} rows{better}.")
+        where = "its only row" if item["rows"] == 1 else f"all {item['rows']} rows"
+        out.append(f"{item['metric']} came as n/a in {where}{better}.")
     if len(absent) > 8:
-        out.append(f"{len(absent) - 8} more metrics came as n/a; the report lists them.")
+        more = "1 more metric" if len(absent) == 9 else f"{len(absent) - 8} more metrics"
+        out.append(f"{more} came as n/a; the report lists {'it' if len(absent) == 9 else 'them'}.")
     listed = {str(item["metric"]) for item in absent}
     for name, better in list(wrong.items())[:8]:
         if name not in listed:
             out.append(f"{name} is no stall metric and counts for no reason; the valid name is {better}.")
     if corrupt:
         shown = ", ".join(corrupt[:3])
-        out.append(f"{len(corrupt)} metric names have lost letters ({shown}); they are kept as they are.")
+        if len(corrupt) == 1:
+            out.append(f"The metric name {shown} has lost letters; it is kept as it is.")
+        else:
+            out.append(f"{len(corrupt)} metric names have lost letters ({shown}); they are kept as they are.")
     return out
 
 

@@ -157,7 +157,7 @@ def build(
             "GPU is used nor how much jobs would disturb each other."
         )
     told.append(
-        "These are samples of the GPU, without kernels and stall reasons. To get those, profile the job with "
+        "These are samples of the GPU, without kernels and stall reasons. To get what is missing, profile the job with "
         f"`{ncu_advice.COMMAND}`."
     )
     frames: dict[str, Frame] = {"telemetry": table}

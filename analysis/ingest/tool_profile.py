@@ -121,7 +121,7 @@ def build(
     lacking = ncu_advice.missing_for_stalls(reasons, False, bool(rows["duration_ns"].notna().any()))
     wanted = command or ncu_advice.COMMAND
     if lacking:
-        told.append(f"{' '.join(lacking)} To get it, profile with `{wanted}`.")
+        told.append(f"{' '.join(lacking)} To get what is missing, profile with `{wanted}`.")
     frames: dict[str, Frame] = {"workload": guesses.workload_frame(workload), "kernel": rows}
     if metric is not None and len(metric):
         frames["kernel_metric"] = metric
