@@ -70,6 +70,7 @@ def comparison_bars(
                 "color": pen.text,
                 "thickness": 1.3,
                 "width": 4,
+                "visible": low is not None,
             },
             hovertext=[f"<b>{full(name)}</b><br>{text}" for name, text in zip(names, words, strict=True)],
             hoverinfo="text",

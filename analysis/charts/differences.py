@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from analysis.charts.marks import bar_rows
 from analysis.charts.theme import categories, finish, full, ink, label, reason_title
 from analysis.numbers import shorten, significant, visible
 
@@ -44,12 +45,13 @@ def differences(rows: pd.DataFrame, *, base: str, value: str = "difference", the
     unit = "points" if value == "difference" else "cycles an issue"
     figure = go.Figure()
     reach = float(np.nanmax([*np.abs(named[value].to_numpy(float)), 0.0])) or 1.0
+    places, thick = bar_rows(len(reasons), len(others))
     for place, who in enumerate(others):
         part = named[named["who"] == who].drop_duplicates("reason").set_index("reason").reindex(reasons)
         numbers = part[value].to_numpy(float)
         words = [_words(row, numbers[i], unit) for i, row in enumerate(part.to_dict("records"))]
         figure.add_bar(
-            x=numbers, y=titles, orientation="h", name=label(who, 40), offsetgroup=str(place),
+            x=numbers, y=places[place], width=thick, orientation="h", name=label(who, 40),
             marker={"color": categories(theme)[place % 8]},
             text=["" if np.isnan(number) else f"{number:+.1f}" for number in numbers], textposition="outside",
             textfont={"size": 11, "color": pen.text}, cliponaxis=False,
@@ -59,7 +61,7 @@ def differences(rows: pd.DataFrame, *, base: str, value: str = "difference", the
         silent = [i for i, number in enumerate(numbers) if np.isnan(number)]
         if silent:
             figure.add_scatter(
-                x=[0.012 * reach * (1 + place)] * len(silent), y=[titles[i] for i in silent], mode="markers",
+                x=[0.014 * reach] * len(silent), y=[places[place][i] for i in silent], mode="markers",
                 marker={"symbol": "square-open-dot", "size": 9, "color": pen.muted}, showlegend=False,
                 hovertext=[f"<b>{titles[i]}</b><br>{full(who)}: {words[i]}" for i in silent], hoverinfo="text",
             )  # fmt: skip
@@ -70,10 +72,11 @@ def differences(rows: pd.DataFrame, *, base: str, value: str = "difference", the
         )  # fmt: skip
     axis = "percentage points" if value == "difference" else "warp cycles for each issued instruction"
     figure.update_layout(
-        barmode="group",
+        barmode="overlay",
         xaxis={"title": {"text": f"{axis}, more than {label(base, 60)} to the right"}, "zeroline": True,
                "range": [-1.18 * reach, 1.18 * reach]},
-        yaxis={"autorange": "reversed", "type": "category", "categoryarray": titles, "showgrid": False},
+        yaxis={"range": [len(reasons) - 0.5, -0.5], "tickvals": list(range(len(reasons))), "ticktext": titles,
+               "showgrid": False, "zeroline": False},
         legend={"itemclick": False, "itemdoubleclick": False},
     )  # fmt: skip
     height = _HEAD + max(len(reasons), 1) * (_ROW + _BAR * max(len(others), 1))

@@ -9,6 +9,15 @@ import plotly.graph_objects as go
 Cell = tuple[float, float]
 
 
+def bar_rows(rows: int, bars: int) -> tuple[list[list[float]], float]:
+    """Return the places of grouped bars on a numeric axis, by bar and row, and a bar's thickness.
+
+    On a category axis nothing but bars could stand beside a bar of its group: marks for missing values need a place.
+    """
+    thick = 0.8 / max(bars, 1)
+    return [[row + (bar - (bars - 1) / 2) * thick for row in range(rows)] for bar in range(bars)], thick
+
+
 def frames(
     figure: go.Figure,
     cells: Sequence[Cell],

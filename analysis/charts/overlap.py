@@ -7,8 +7,10 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from analysis.charts.marks import bar_rows
 from analysis.charts.theme import categories, finish, full, ink, unique_labels
 from analysis.numbers import shorten, significant, visible
+from analysis.stalls.resources import RESOURCES
 
 _ROW, _BAR, _HEAD = 16, 15, 120
 
@@ -42,12 +44,16 @@ def overlap_bars(lean: pd.DataFrame, *, limits: tuple[float, float], theme: str 
     titles = list(dict.fromkeys(lean["title"].astype(str)))
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06)
     labels = unique_labels(jobs, 40)
+    places, thick = bar_rows(len(titles), len(jobs))
+    # What no counter and no reason ever states leaves its panel empty; a mark is for what this profile lacks.
+    stated = {one.title: {"use": bool(one.counters), "wait": bool(one.groups)} for one in RESOURCES}
+    silent_marks = 0
     for place, (job, name) in enumerate(zip(jobs, labels, strict=True)):
         part = lean[lean["workload"] == job].drop_duplicates("title").set_index("title").reindex(titles)
         for column, (value, axis, silent) in enumerate(_SIDES, start=1):
             numbers = part[value].to_numpy(float)
             figure.add_bar(
-                x=numbers, y=titles, orientation="h", name=name, offsetgroup=str(place), legendgroup=job,
+                x=numbers, y=places[place], width=thick, orientation="h", name=name, legendgroup=job,
                 showlegend=column == 1, marker={"color": categories(theme)[place % 8]},
                 text=["" if np.isnan(number) else significant(number) for number in numbers], textposition="outside",
                 textfont={"size": 11, "color": pen.text}, cliponaxis=False,
@@ -55,27 +61,26 @@ def overlap_bars(lean: pd.DataFrame, *, limits: tuple[float, float], theme: str 
                            for title, number in zip(titles, numbers, strict=True)],
                 hoverinfo="text", row=1, col=column,
             )  # fmt: skip
-    for column, (value, axis, silent) in enumerate(_SIDES, start=1):
-        missing = lean[lean[value].isna()].groupby("title", sort=False)["workload"].apply(list)
-        if len(missing):
+            missing = [i for i, title in enumerate(titles) if np.isnan(numbers[i]) and stated.get(title, {}).get(value)]
+            silent_marks += len(missing)
             figure.add_scatter(
-                x=[1.5] * len(missing), y=list(missing.index), mode="markers", showlegend=False,
+                x=[1.8] * len(missing), y=[places[place][i] for i in missing], mode="markers", showlegend=False,
                 marker={"symbol": "square-open-dot", "size": 9, "color": pen.muted}, hoverinfo="text",
-                hovertext=[f"{title}: {silent}: {full(', '.join(map(str, who)))}" for title, who in missing.items()],
-                row=1, col=column,
+                hovertext=[f"<b>{full(job)}</b><br>{titles[i]}: {silent}" for i in missing], row=1, col=column,
             )  # fmt: skip
+    for column, (_, axis, _) in enumerate(_SIDES, start=1):
         figure.add_vline(
             x=limits[column - 1], line={"color": pen.muted, "dash": "dash", "width": 1.2}, col=column, row=1
         )
         figure.update_xaxes(title={"text": axis}, range=[0, 112], row=1, col=column)
-    if lean[["use", "wait"]].isna().any().any():
+    if silent_marks:
         figure.add_scatter(
             x=[None], y=[None], mode="markers", name="not stated", hoverinfo="skip",
             marker={"symbol": "square-open-dot", "size": 10, "color": pen.muted},
         )  # fmt: skip
-    figure.update_layout(barmode="group", legend={"itemclick": False, "itemdoubleclick": False})
+    figure.update_layout(barmode="overlay", legend={"itemclick": False, "itemdoubleclick": False})
     figure.update_yaxes(
-        autorange="reversed", type="category", categoryarray=titles, showgrid=False, tickvals=titles, tickmode="array",
+        range=[len(titles) - 0.5, -0.5], showgrid=False, zeroline=False, tickvals=list(range(len(titles))),
         ticktext=[title.replace(", ", ",<br>") for title in titles],
     )  # fmt: skip
     height = _HEAD + len(titles) * (_ROW + _BAR * max(len(jobs), 1))

@@ -88,7 +88,7 @@ def stall_bars(
         legend={"traceorder": "normal", "itemclick": False, "itemdoubleclick": False, "font": {"color": pen.text}},
         uniformtext={"minsize": 10, "mode": "hide"},
     )
-    height = _HEAD + _ROW * max(len(rows), 1) + 20
+    height = _HEAD + _ROW * max(len(rows), 1) + (46 if absent else 28)
     return finish(figure, alt=_alt(frame, rows, unit, left_out), theme=theme, height=height)
 
 

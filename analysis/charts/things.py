@@ -15,7 +15,9 @@ _IDENTITY = ("dataset", "workload", "gpu", "kernel", "grid", "block", "kernel_id
 
 def identity(frame: pd.DataFrame) -> list[str]:
     """Return the columns that identify what a row stands for."""
-    return [name for name in _IDENTITY if name in frame.columns]
+    found = [name for name in _IDENTITY if name in frame.columns]
+    # Without full names the short one tells kernels apart: a row then stands for all kernels of it.
+    return [*found, "short_name"] if "kernel" not in found and "short_name" in frame.columns else found
 
 
 def things(frame: pd.DataFrame, most: int = 34) -> pd.DataFrame:
@@ -36,7 +38,7 @@ def things(frame: pd.DataFrame, most: int = 34) -> pd.DataFrame:
         hover (all of it, escaped).
     """
     keys = identity(frame)
-    columns = [*keys, *(["short_name"] if "short_name" in frame.columns else [])]
+    columns = list(dict.fromkeys([*keys, *(["short_name"] if "short_name" in frame.columns else [])]))
     found = frame[columns].drop_duplicates(keys).reset_index(drop=True)
     short = [_short(row, found) for row in found.to_dict("records")]
     found["label"] = unique_labels(short, most)
@@ -47,6 +49,8 @@ def things(frame: pd.DataFrame, most: int = 34) -> pd.DataFrame:
 
 def _short(row: Mapping[Any, Any], found: pd.DataFrame) -> str:
     several = {name: name in found and found[name].nunique() > 1 for name in _IDENTITY}
+    if "kernel" not in row and "short_name" in row:
+        return " · ".join([str(row["short_name"]), *(str(row[name]) for name in ("workload", "gpu") if several[name])])
     if "kernel" in row:
         same_name = found[found["short_name"] == row["short_name"]]
         parts = [str(row["short_name"])]
@@ -62,6 +66,8 @@ def _short(row: Mapping[Any, Any], found: pd.DataFrame) -> str:
 
 
 def _long(row: Mapping[Any, Any]) -> str:
+    if "kernel" not in row and "short_name" in row:
+        return f"<b>{full(row['short_name'])}</b>, all sizes<br>{full(row['workload'])} on {full(row['gpu'])}"
     if "kernel" not in row:
         return f"<b>{full(row['workload'])}</b><br>{full(row['gpu'])}"
     shape = f"<br>grid {full(row['grid'] or '–')}, block {full(row['block'] or '–')}"

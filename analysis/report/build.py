@@ -21,6 +21,7 @@ from analysis.report.document import Provenance, ReportDocument, Source
 from analysis.report.plain import plain
 from analysis.report.sections import doubts, evaluation, interference, model, stalls
 from analysis.report.sections.model import ModelAnswer
+from analysis.stalls.availability import unavailable
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
@@ -85,7 +86,7 @@ def dataset_report(
     parts = [
         model.section(asked) if asked else None,
         interference.section(matrices),
-        stalls.section(shares, bounds),
+        stalls.section(shares, bounds, unavailable(database, chosen)),
         doubts.section(findings),
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
         if any(matrix.n for matrix in matrices)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.reference import stall_reasons
 from analysis.reference.stall_families import FAMILIES
 from analysis.stalls.cautions import PAIR, cautions
 from analysis.stalls.classes import NVPROF, in_classes
@@ -89,9 +90,16 @@ class Comparison:
         grew = "more" if row["difference"] > 0 else "less"
         return (
             f"{self.other.name} spends {abs(row['difference']):.1f} percentage points {grew} of its warp cycles on "
-            f"{row['reason'].replace('_', ' ')} than {self.base.name}: {row['share_other']:.1f} % after "
+            f"{title(str(row['reason']))} than {self.base.name}: {row['share_other']:.1f} % after "
             f"{row['share_base']:.1f} %."
         )
+
+
+def title(reason: str) -> str:
+    """Return a reason's name for the middle of a sentence."""
+    table = stall_reasons.load()
+    text = str(table.at[reason, "title"]) if reason in table.index else reason.replace("_", " ")
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
 
 
 def compare(database: Database, base: Side, other: Side) -> Comparison:

@@ -75,7 +75,12 @@ def differing(frame: pd.DataFrame, least: float = LEAST_POINTS) -> pd.DataFrame:
     apart = frame["difference"].abs() >= least
     # A reason that only one side has, and that holds less than the least there, is no difference worth a row.
     alone = frame[["share_base", "share_other"]].max(axis=1).ge(least) & frame["state"].ne("both")
-    return pd.DataFrame(frame[apart | alone].reset_index(drop=True))
+    # Where one side has no stall metrics at all nothing differs: it is a sentence, not a list of every reason.
+    sides = [name for name in ("other", "other_gpu") if name in frame]
+    both = frame["state"].eq("both")
+    if len(frame):
+        both = both.groupby([frame[name] for name in sides] or both * 0).transform("any")
+    return pd.DataFrame(frame[(apart | alone) & both].reset_index(drop=True))
 
 
 def sentence(comparisons: Sequence[Comparison]) -> str:

@@ -12,7 +12,7 @@ from analysis.charts.roofline import roofline_chart
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text, reason_title
 from analysis.numbers import shorten, significant, visible
-from analysis.reference import gpus
+from analysis.reference import stall_reasons
 from analysis.stalls.availability import unavailable
 from analysis.stalls.kernels import RULES, first_things
 from analysis.stalls.roofline import COMMAND, Roofline, roofline
@@ -65,8 +65,9 @@ def cause(row: pd.Series) -> str:
         return "What it waits for is not known: its profile holds no stall reasons."
     origin = " (by rule text only; the other reasons are unknown)" if row["reason_from"] == RULES else ""
     return (
-        f"Its main cause of waiting is {markdown.plain(reason_title(row['reason']).lower())}: "
-        f"**{significant(row['reason_share'])} %** of its warp cycles{origin}."
+        f"Its main stall reason is **{markdown.plain(reason_title(row['reason']))}** "
+        f"({stall_reasons.group_of(str(row['reason']))}): **{significant(row['reason_share'])} %** of its warp "
+        f"cycles{origin}."
     )
 
 
@@ -80,8 +81,7 @@ def listing(table: pd.DataFrame) -> None:
     if len(timed):
         named = timed.assign(
             name=[
-                f"{row['short_name']}{' ' + row['grid'] if row['grid'] else ''}"
-                f"{' · ' + row['workload'] if several else ''}"
+                f"{shorten(row['workload'], 14) + ' · ' if several else ''}{shorten(row['short_name'], 24)}"
                 for row in timed.to_dict("records")
             ]
         )
@@ -107,7 +107,7 @@ def readable(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(
         time_ms=table["time_ns"] / 1e6,
         mean_us=table["mean_ns"] / 1e3,
-        largest=[None if name is None else reason_title(name) for name in table["reason"]],
+        largest=["" if name is None else reason_title(name) for name in table["reason"]],
         **extra,
     )
 
@@ -116,7 +116,8 @@ def pick(table: pd.DataFrame) -> pd.Series | None:
     """Ask for a kernel by name, which also gives the choice its address."""
     names: dict[str, str] = {}
     for key, workload, short, grid in table[["key", "workload", "short_name", "grid"]].itertuples(index=False):
-        names[str(key)] = f"{shorten(visible(str(short)), 60)} {grid} · {workload}"
+        # The end of the key tells kernels apart whose template arguments alone differ.
+        names[str(key)] = f"{shorten(visible(str(short)), 60)} {grid} · {workload} · {str(key)[:6]}"
     held = st.session_state.get(KERNEL)
     kept = list(names)[:MOST_ROWS]
     kept += [held] if held in names and held not in kept else []
@@ -196,8 +197,6 @@ def roof(chosen: Filter) -> Roofline:
         notes += [f"The peaks of {', '.join(absent)} are not known, so there is no roof."] if absent else []
         notes += ["Operations of tensor cores are not counted."]
         st.caption(markdown.plain(" ".join(notes), 500))
-        if absent and len(gpus.load()):
-            st.caption("The glossary lists the GPUs whose peaks are known.")
     else:
         st.caption("This command gets what a roofline needs:")
         st.code(COMMAND, language="sh", wrap_lines=True)

@@ -10,6 +10,7 @@ import streamlit as st
 from analysis.charts.differences import differences
 from analysis.charts.theme import alt_text, reason_title
 from analysis.ingest.ncu_advice import COMMAND
+from analysis.reference.stall_families import BY_NAME
 from analysis.stalls import beside
 from analysis.stalls.compare import Comparison
 from analysis.stalls.sides import Side, side
@@ -89,8 +90,7 @@ def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
     if rows.empty:
         st.markdown(f"No reason differs by {LEAST_POINTS:g} percentage point or more.")
     else:
-        figure = differences(rows, base=choice.base.name, value=str(unit or "difference"), theme=theme())
-        frame.chart(figure, name="differences", alt=alt_text(figure), table=rows, columns=COLUMNS)
+        _charts(choice, found, rows, str(unit or "difference"))
     frame.subheading("Kernel by kernel")
     pairs, unmatched = table(found, "pairs"), table(found, "unmatched")
     st.caption("Kernels are paired by name, grid and block: another problem size is another kernel.")
@@ -109,6 +109,20 @@ def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
         frame.data(unmatched.head(MOST_ROWS), name="unmatched", columns=COLUMNS)
     _rules(table(found, "top_reasons"))
     _beside(choice)
+
+
+def _charts(choice: Choice, found: tuple[Comparison, ...], rows: pd.DataFrame, unit: str) -> None:
+    """Draw the differences: one chart for the others of the baseline's family, one for each pair of other families."""
+    families = {(one.other.workload, one.other.gpu): one.families for one in found}
+    pairs = [families[key] for key in rows[["other", "other_gpu"]].itertuples(index=False, name=None)]
+    for number, pair in enumerate(dict.fromkeys(pairs)):
+        part = rows[[own == pair for own in pairs]].reset_index(drop=True)
+        if None not in pair and pair[0] != pair[1]:
+            first, second = (BY_NAME[str(name)].title for name in pair)
+            st.markdown(f"**Across families of metrics: {second} against {first}**")
+        figure = differences(part, base=choice.base.name, value=unit, theme=theme())
+        name = "differences" if number == 0 else f"differences-{number + 1}"
+        frame.chart(figure, name=name, alt=alt_text(figure), table=part, columns=COLUMNS)
 
 
 def caveats(found: tuple[Comparison, ...]) -> list[str]:

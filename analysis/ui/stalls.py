@@ -72,8 +72,12 @@ def overview(chosen: Filter) -> None:
 
 def weighting(shares: pd.DataFrame) -> str:
     """Say what the launches are weighted by and which part of the GPU time the profiles stand for."""
-    weights = sorted({SENTENCES[name] for name in shares["weight"] if name in SENTENCES})
     first = shares.drop_duplicates(["dataset", "workload", "gpu"])
+    kinds = [name for name in SENTENCES if name in set(first["weight"])]
+    weights = [SENTENCES[name] for name in kinds]
+    if len(kinds) > 1:
+        jobs = {name: ", ".join(first.loc[first["weight"] == name, "workload"].astype(str).head(4)) for name in kinds}
+        weights = [f"{markdown.plain(jobs[name], 120)}: {SENTENCES[name]}" for name in kinds]
     known = first["profiled"].dropna()
     if known.empty:
         profiled = "Which share of the GPU time they stand for is unknown, as no time trace of the same job is loaded."

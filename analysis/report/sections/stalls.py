@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 
 from analysis.charts.stall_bars import stall_bars
 from analysis.interference.finding import counted, named
+from analysis.reference.stall_families import BY_NAME
 from analysis.report.document import Block, Notice, Section, Text
 from analysis.report.table import column, figure, table
+from analysis.stalls.availability import by_family
 from analysis.stalls.shares import ENOUGH_ACCOUNTED
 
 #: Reasons below this percentage of warp cycles are left to the CSV of the Stalls page.
@@ -31,8 +35,18 @@ _VERDICTS = (
 )
 
 
-def section(shares: pd.DataFrame, verdicts: pd.DataFrame) -> Section | None:
-    """Make the section of the rows of `analysis.stalls.shares.stall_shares` by workload; None without profiles."""
+def section(
+    shares: pd.DataFrame, verdicts: pd.DataFrame, unavailable: Mapping[str, Sequence[str]] | None = None
+) -> Section | None:
+    """Make the section of the rows of `analysis.stalls.shares.stall_shares` by workload; None without profiles.
+
+    Parameters
+    ----------
+    shares, verdicts : pd.DataFrame
+        By workload.
+    unavailable : mapping of str to sequence of str, optional
+        Stall reasons that a GPU can't report, by GPU.
+    """
     if shares.empty:
         return None
     blocks: list[Block] = [Text(sentences=(sentence(verdicts),))]
@@ -45,7 +59,10 @@ def section(shares: pd.DataFrame, verdicts: pd.DataFrame) -> Section | None:
                 "shares are not scaled up to hide it.",
             )
         )
-    blocks.append(figure("Where warp cycles go", stall_bars(shares)))
+    parts = by_family(shares)
+    for family, part in parts:  # families of metrics have no common axis
+        of = f": {BY_NAME[family].title}" if len(parts) > 1 else ""
+        blocks.append(figure(f"Where warp cycles go{of}", stall_bars(part, unavailable=unavailable)))
     blocks.append(table("What bounds each workload", verdicts, _VERDICTS))
     large = shares[shares["share"] >= _LEAST_SHARE]
     caption = (
