@@ -28,6 +28,7 @@ def draw_cells(
     theme: str,
     pixels: float,
     at: tuple[int, int] | None,
+    number: int | None = None,
 ) -> None:
     """Add one matrix: colour, markers to select, numbers where they fit, and the marks of gaps and doubts."""
     scale, shown, pen = SCALES[values], numbers_of(matrix, values, predicted), ink(theme)
@@ -38,8 +39,10 @@ def draw_cells(
         showscale=False, xgap=1 if pixels > 6 else 0, ygap=1 if pixels > 6 else 0, hoverinfo="skip",
     )  # fmt: skip
     row, column = np.divmod(np.arange(size * size, dtype=np.int16 if size < 180 else np.int32), size)
+    # In small multiples a marker also says in which of them it stands.
+    data = [row, column] if number is None else [row, column, np.full_like(row, number)]
     part.add_scatter(
-        x=column, y=row, mode="markers", customdata=np.column_stack([row, column]), showlegend=False,
+        x=column, y=row, mode="markers", customdata=np.column_stack(data), showlegend=False,
         marker={"symbol": "square", "size": max(pixels - 2, 4), "color": "rgba(0,0,0,0)"},
         selected={"marker": {"color": "rgba(0,0,0,0)"}}, unselected={"marker": {"color": "rgba(0,0,0,0)"}},
         hovertext=_hover(matrix, shown, scale, predicted), hoverinfo="text",
@@ -65,7 +68,7 @@ def draw_cells(
         marks(part, places, "triangle-ne", colour, 5 if pixels > 14 else 3.5, 0)
     for colour in ("#16202A", "#FFFFFF"):
         places = [
-            (j - corner, i + corner)
+            (float(j - corner), float(i + corner))
             for i, j in np.argwhere(_mixed(matrix))
             if not np.isnan(shown[i, j]) and on(scale.colour(shown[i, j], theme)) in (colour, _ALIKE[colour])
         ]

@@ -83,11 +83,12 @@ def slowdown_multiples(
     """Draw the matrices of several GPUs or mechanisms side by side on one scale.
 
     Rows and columns are the workloads of all matrices in the order of the first one; columns carry the numbers of the
-    rows. The alternative text joins those of the parts.
+    rows. The alternative text joins those of the parts. The square markers' ``customdata`` holds row, column and which
+    of the matrices it is of, see `place_in`.
     """
     for matrix in matrices:
         _check(matrix, values, None)
-    names = list(dict.fromkeys(name for matrix in matrices for name in matrix.workloads))
+    names = _common(matrices)
     padded = [_padded(matrix, names) for matrix in matrices]
     columns = min(columns, len(padded))
     rows = -(-len(padded) // columns)
@@ -100,7 +101,7 @@ def slowdown_multiples(
     )  # fmt: skip
     for position, matrix in enumerate(padded):
         at = (position // columns + 1, position % columns + 1)
-        draw_cells(figure, matrix, values, None, theme, pixels, at)
+        draw_cells(figure, matrix, values, None, theme, pixels, at, position)
         suffix = "" if position == 0 else str(position + 1)
         set_axes(figure, matrix, True, at[1] == 1, suffix, theme, numbered=True)
     set_legend(figure, padded, values, None, theme)
@@ -118,6 +119,19 @@ def place_of(matrix: SlowdownMatrix, customdata: Sequence[int] | Mapping[str, in
     """
     row, column = (customdata["0"], customdata["1"]) if isinstance(customdata, Mapping) else customdata
     return matrix.workloads[int(row)], matrix.workloads[int(column)]
+
+
+def place_in(matrices: Sequence[SlowdownMatrix], customdata: Sequence[int] | Mapping[str, int]) -> tuple[int, str, str]:
+    """Return which of small multiples a selected marker is of, and its (row, column) workloads."""
+    row, column, number = (
+        (customdata["0"], customdata["1"], customdata["2"]) if isinstance(customdata, Mapping) else customdata
+    )
+    names = _common(matrices)
+    return int(number), names[int(row)], names[int(column)]
+
+
+def _common(matrices: Sequence[SlowdownMatrix]) -> list[str]:
+    return list(dict.fromkeys(name for matrix in matrices for name in matrix.workloads))
 
 
 def _check(matrix: SlowdownMatrix, values: str, predicted: Predicted | None) -> None:

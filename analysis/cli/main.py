@@ -16,7 +16,9 @@ from analysis.cli import (
     measuring,
     models,
     predicting,
+    reproducing,
     serving,
+    sharing,
     simulating,
 )
 from analysis.cli.running import StallScopeGroup, configure_logs
@@ -31,7 +33,8 @@ app = typer.Typer(
 )
 
 _MODULES = (
-    data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, simulating, serving,
+    data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
+    sharing, simulating, serving,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

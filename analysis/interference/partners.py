@@ -77,9 +77,11 @@ def safe_partners(
     -------
     pd.DataFrame
         One row a pair (each once, or for one workload each of its partners), the best first: workload, partner,
-        slowdown, partner_slowdown, worst, stp, state (of the pair: measured, not_measured, did_not_run, flagged),
+        slowdown, partner_slowdown, worst, stp, antt, fairness, jain,
+        state (of the pair: measured, not_measured, did_not_run, flagged),
         within (both within the limit), memory (fits, tight, does_not_fit, unknown), needed_mib, capacity_mib, safe,
-        runs, sentence.
+        runs, failed (runs that did not run), capped (whether a client behind it was), verdict (see `verdict_of`),
+        sentence.
 
     Raises
     ------
@@ -106,6 +108,41 @@ def safe_partners(
     sort = ["safe", "within", "rank", "worst"]
     table = table.sort_values(sort, ascending=[False, False, True, True], kind="stable")
     return table.drop(columns="rank").reset_index(drop=True)
+
+
+def verdict_of(state: str, within: bool, memory: str) -> str:
+    """Say in a few words whether a set may share; nothing is called safe with memory unknown."""
+    if state == DID_NOT_RUN:
+        return "did not run"
+    if state == NOT_MEASURED:
+        return "not measured"
+    if state == FLAGGED:
+        return "doubtful"
+    if not within:
+        return "beyond the limit"
+    return {
+        "fits": "safe", "tight": "safe, memory tight", "does_not_fit": "within the limit, memory does not fit",
+    }.get(memory, "within the limit, memory unknown")  # fmt: skip
+
+
+def never_meet(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs that should never meet: they did not run, or together take longer than in turn (STP below 1).
+
+    Parameters
+    ----------
+    pairs : pd.DataFrame
+        As `safe_partners` gives them.
+
+    Returns
+    -------
+    pd.DataFrame
+        Those rows with why (``did not run together`` or ``slower than in turn``), the worst first.
+    """
+    failed = pairs["state"] == DID_NOT_RUN
+    slower = (pairs["state"] == "measured") & (pairs["stp"] < 1)
+    found = pairs[failed | slower].copy()
+    found["why"] = np.where(failed[failed | slower], "did not run together", "slower than in turn")
+    return found.sort_values(["why", "stp"], kind="stable").reset_index(drop=True)
 
 
 def did_not_run_pairs(matrix: SlowdownMatrix) -> pd.DataFrame:
@@ -135,6 +172,9 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "partner_slowdown": other,
         "worst": max(own, other) if not np.isnan(own + other) else np.nan,
         "stp": float(matrix.stp[i, j]),
+        "antt": float(matrix.antt[i, j]),
+        "fairness": float(matrix.fairness[i, j]),
+        "jain": float(matrix.jain[i, j]),
         "state": state,
         "within": within,
         "memory": memory,
@@ -142,6 +182,9 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "capacity_mib": room,
         "safe": within and memory in ("fits", "tight"),
         "runs": int(matrix.runs[i, j]),
+        "failed": int(matrix.failed[i, j]),
+        "capped": bool(matrix.capped[i, j]),
+        "verdict": verdict_of(state, within, memory),
         "sentence": _sentence(own, other, state, within, limit, memory_sentence(memory, needed, room)),
     }
 

@@ -86,8 +86,10 @@ def predict_pairs(
                 low[rows], high[rows] = calibration.interval(
                     predicted[rows], deviation_of(estimator, part, calibration)
                 )
-                unit = f"{calibration.groups} left-out {calibration.unit}"
-                notes.append(f"{100 * calibration.level:.0f} % intervals are calibrated by {protocol}, on {unit}s.")
+                notes.append(
+                    f"{100 * calibration.level:.0f} % intervals are calibrated by {protocol}, on {calibration.groups} "
+                    f"left-out {calibration.unit}."
+                )
     if np.isnan(low).all():
         notes.append("No measured co-run stands behind an interval here, so none is shown.")
     return PredictedPairs(

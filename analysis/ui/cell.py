@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text
-from analysis.interference.cell import cell
+from analysis.interference.cell import alone, cell
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix
+from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs
 from analysis.interference.metrics import together_per_100
+from analysis.interference.nearest import nearest_pairs
 from analysis.numbers import significant, slowdown
-from analysis.reference import gpus
+from analysis.stalls.availability import by_family
 from analysis.stalls.shares import stall_shares
 from analysis.store.filters import Filter
 from analysis.ui import frame, markdown
+from analysis.ui.navigation import link
 from analysis.ui.resources import cached, database, theme
 
-_COLUMNS: dict[str, Any] = {
+_RUNS: dict[str, Any] = {
     "run_id": st.column_config.NumberColumn("Run", format="%d", width="small"),
     "external_id": "In the file",
     "role": "Role",
@@ -34,9 +38,31 @@ _COLUMNS: dict[str, Any] = {
     "peak_memory_mib": st.column_config.NumberColumn("Peak memory, MiB", format="localized"),
     "thread_percentage": st.column_config.NumberColumn("Threads, %", format="%.0f"),
     "memory_cap_mib": st.column_config.NumberColumn("Memory cap, MiB", format="localized"),
+    "mig_profile": "MIG profile",
+    "priority": "Priority",
     "flags": "Flags",
+    "note": "Note",
     "file_name": "File",
     "line": st.column_config.NumberColumn("Line", format="%d"),
+}
+_ALONE: dict[str, Any] = {
+    "workload": st.column_config.TextColumn("Job", width="medium"),
+    "measure": "Measured alone",
+    "value": st.column_config.NumberColumn("Value", format="%.4g"),
+    "unit": "Unit",
+    "peak_memory_mib": st.column_config.NumberColumn("Peak memory, MiB", format="localized"),
+    "memory_kind": "Memory by",
+    "minimum": st.column_config.NumberColumn("Smallest S of all, x", format="%.3f"),
+    "gentlest": st.column_config.TextColumn("Beside", width="medium"),
+    "baseline": "Baseline",
+}
+_NEAREST: dict[str, Any] = {
+    "workload": st.column_config.TextColumn("Slowed", width="medium"),
+    "beside": st.column_config.TextColumn("Beside", width="medium"),
+    "slowdown": st.column_config.NumberColumn("Slowdown, x", format="%.2f"),
+    "beside_slowdown": st.column_config.NumberColumn("The other's, x", format="%.2f"),
+    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
+    "difference": st.column_config.NumberColumn("Typical difference, %", format="%.1f"),
 }
 
 
@@ -52,12 +78,28 @@ def panel(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
     """
     with st.container(border=True, key="cell"):
         st.markdown(markdown.unbroken(_sentence(matrix, slowed, beside)))
-        runs = cached(cell, database(), matrix.dataset, matrix.gpu, matrix.mechanism or None, slowed, beside)
+        _figures(matrix, slowed, beside)
+        key = (database(), matrix.dataset, matrix.gpu, matrix.mechanism or None, slowed, beside)
+        runs = cached(cell, *key)
+        both = cached(alone, *key)
+        _memory(matrix, both, slowed, beside)
+        _caps(runs)
         if not runs.empty:
-            _memory(matrix, runs)
-            shown = runs[[name for name in _COLUMNS if name in runs and runs[name].notna().any()]]
-            frame.data(shown, name=f"runs-{slowed}-{beside}"[:120], columns=_COLUMNS)
+            st.markdown("**Its runs**")
+            shown = runs[[name for name in _RUNS if name in runs and _says_something(runs[name])]]
+            frame.data(shown, name=f"runs-{slowed}-{beside}"[:120], columns=_RUNS)
+        st.markdown("**Both jobs alone**")
+        frame.data(both[[name for name in _ALONE if both[name].notna().any()]], name="alone", columns=_ALONE)
+        near = nearest_pairs(matrix, slowed, beside)
+        if len(near):
+            st.markdown("**The most similar other pairs**")
+            frame.data(near, name=f"nearest-{slowed}-{beside}"[:120], columns=_NEAREST)
         _stalls(matrix, slowed, beside)
+
+
+def _says_something(column: pd.Series[Any]) -> bool:
+    """Say whether any cell of a column holds something; an empty list of flags is nothing."""
+    return any(len(value) > 0 if isinstance(value, list | np.ndarray | str) else pd.notna(value) for value in column)
 
 
 def _sentence(matrix: SlowdownMatrix, slowed: str, beside: str) -> str:
@@ -84,21 +126,63 @@ def _sentence(matrix: SlowdownMatrix, slowed: str, beside: str) -> str:
     if stp == stp:
         minutes = float(together_per_100(stp))
         text += f". Together they need **{minutes:.0f} min** for what takes 100 min one after the other"
+    if failed := int(matrix.failed[row, column]):
+        times = frame.count(failed, "more run")
+        text += f". :orange[:material/warning:] It failed in {times}: count on that, too"
     if state == FLAGGED:
-        text += ". :orange[:material/warning:] This cell is flagged: a baseline behind it is doubtful"
+        text += ". :orange[:material/warning:] This cell is flagged: a baseline or a value behind it is doubtful"
     return text + "."
 
 
-def _memory(matrix: SlowdownMatrix, runs: pd.DataFrame) -> None:
-    """Say what both need of the GPU's memory."""
-    peaks = runs.groupby("slot")["peak_memory_mib"].max()
-    table = gpus.load()
-    capacity = float(table["memory_mib"].get(matrix.gpu, float("nan")))
-    if peaks.isna().any():
-        st.caption("Memory: unknown, so nobody can say that the two are safe together.")
+def _figures(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
+    """Show the metrics of the pair."""
+    place = matrix.workloads.index(slowed), matrix.workloads.index(beside)
+    if np.isnan(matrix.stp[place]):
         return
-    of = f" of {capacity:,.0f} MiB" if capacity == capacity else "; the GPU's memory is not known"
-    st.caption(f"Memory: their peaks add up to {peaks.sum():,.0f} MiB{of}.")
+    shown = {
+        "STP": significant(matrix.stp[place]),
+        "ANTT": slowdown(matrix.antt[place]),
+        "Fairness": significant(matrix.fairness[place]),
+        "Jain's index": significant(matrix.jain[place]),
+        "Worst S": slowdown(matrix.worst[place]),
+    }
+    for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
+        column.metric(label, value)
+
+
+def _memory(matrix: SlowdownMatrix, both: pd.DataFrame, slowed: str, beside: str) -> None:
+    """Say what both need of the GPU's memory, and what it has."""
+    of = {str(row["workload"]): row for row in both.to_dict("records")}
+    pair = [of[name] for name in (slowed, beside)]
+    values = [float(one["peak_memory_mib"]) for one in pair]
+    kinds = [one["memory_kind"] if isinstance(one["memory_kind"], str) else None for one in pair]
+    room = capacity(matrix.gpu)
+    verdict = memory_fit(values, kinds, room)
+    has = f" {matrix.gpu} has {significant(room / 1024)} GiB." if np.isfinite(room) else ""
+    needed = float(np.nansum(needs(values, kinds)))
+    text = memory_sentence(verdict, needed, room)
+    if verdict == "unknown":
+        text += f"{has} So nobody can say that the two are safe together."
+    st.markdown(f":material/memory: {markdown.sentence(text)}")
+
+
+def _caps(runs: pd.DataFrame) -> None:
+    """Say whether clients were capped: a number measured without caps is not one of capped clients."""
+    if runs.empty:
+        return
+    capped = runs.groupby("run_id")["capped"].any()
+    if not capped.any():
+        text = (
+            "No client was capped. Under a device plugin with R replicas every client gets 100/R % of the threads and "
+            "of the memory: this number does not hold there."
+        )
+    else:
+        shares = sorted({f"{value:.0f} %" for value in runs["thread_percentage"].dropna() if value < 100})
+        text = f"Clients were capped in {int(capped.sum())} of {len(capped)} runs"
+        text += f", to {', '.join(shares)} of the threads." if shares else "."
+        if not capped.all():
+            text += " The number is of the runs without caps."
+    st.caption(markdown.sentence(text))
 
 
 def _stalls(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
@@ -110,7 +194,9 @@ def _stalls(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
         return
     missing = [name for name in dict.fromkeys((slowed, beside)) if name not in set(shares["workload"])]
     st.markdown("**What each waits for when it is alone**")
-    figure = stall_bars(shares, theme=theme())
-    frame.chart(figure, name="stalls-of-both", alt=alt_text(figure), table=shares)
+    for family, part in by_family(shares):  # families of metrics have no common axis
+        figure = stall_bars(part, theme=theme())
+        frame.chart(figure, name=f"stalls-of-both-{family}", alt=alt_text(figure), table=part)
     if missing:
         st.caption(f"Not profiled: {markdown.plain(', '.join(missing), 200)}.")
+    link("stalls", "More of their stalls", dataset=matrix.dataset)

@@ -1,0 +1,133 @@
+"""Commands about who may share: partners of a job at a limit, and whether a slowdown carries over to another GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import DatasetOption, DbOption, GpuOption, JsonOption, MaybeMechanismOption
+from analysis.cli.running import Answer, answers, opened
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.cli.screen import Screen
+
+LimitOption = Annotated[
+    float, typer.Option("--limit", metavar="X", help="Largest slowdown that each job may have, at least 1.")
+]
+
+#: Rows that a terminal shows of those beyond the limit.
+_MOST = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("partners")(answers(partners))
+    app.command("architectures")(answers(architectures))
+
+
+def partners(
+    *,
+    dataset: DatasetOption,
+    gpu: GpuOption,
+    mechanism: MaybeMechanismOption = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", metavar="W", help="The job; repeated, the jobs that share the GPU already."),
+    ] = None,
+    limit: LimitOption = 1.2,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="ID", help="Ask this model about sets that were not measured.")
+    ] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Show who may sit beside a job: every member within the limit, and the memory fits."""
+    from analysis.errors import UsageError
+    from analysis.interference.joining import joining
+    from analysis.interference.matrix import slowdown_matrix
+    from analysis.interference.partners import safe_partners
+
+    jobs = tuple(workload or ())
+    if model is not None and not jobs:
+        raise UsageError("a model is asked about a job and those beside it", "Name the job with --workload.")
+    with opened(db) as database:
+        found = slowdown_matrix(database, dataset, gpu, mechanism)
+        if len(jobs) < 2 and model is None:
+            table = safe_partners(database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None)
+        else:
+            from analysis.predict.square import predict_sets
+
+            def guess(sets: list[tuple[str, ...]]) -> list[tuple[float, ...]]:
+                return predict_sets(database, str(model), found.gpu, found.mechanism, sets)
+
+            table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess if model else None)
+            table["slowdowns"] = table["slowdowns"].map(list)
+
+    def show(screen: Screen) -> None:
+        beside = f" of {' and '.join(jobs)}" if jobs else ""
+        within, safe = table[table["within"]], table[table["safe"]]
+        screen.line(
+            f"Partners{beside} on {found.gpu} under {found.mechanism} at {limit:g} x: {len(within)} within the limit, "
+            f"{len(safe)} safe.",
+            style="bold",
+        )
+        if len(within) and not len(safe):
+            screen.line("None can be called safe: whether their memory fits is unknown, or it does not.")
+        for note in found.notes:
+            screen.line(note)
+        _list(screen, within, "Within the limit")
+        _list(
+            screen, table[~table["within"]].head(_MOST), "Others, the nearest first" if len(within) else "The nearest"
+        )
+
+    return Answer(table, show)
+
+
+def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
+    from analysis.report.table import column
+
+    if table.empty:
+        return
+    columns = [column("workload", "job"), column("partner", "partner"), column("verdict", "verdict")]
+    columns += [column("slowdown", "job's S", "ratio"), column("partner_slowdown", "partner's S", "ratio")]
+    columns += [column("worst", "worst S", "ratio"), column("stp", "STP", "number")]
+    columns += [column("basis", "known by"), column("memory", "memory")]
+    screen.table(table, columns, title=title)
+
+
+def architectures(
+    *,
+    dataset: DatasetOption,
+    mechanism: MaybeMechanismOption = None,
+    limit: LimitOption = 1.2,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Show whether the slowdowns of a data set carry over from each of its GPUs to each other."""
+    from analysis.errors import UsageError
+    from analysis.interference.architectures import matrices, same_pairs, transfers
+    from analysis.store.queries.sources import require_dataset
+
+    if not limit >= 1:
+        raise UsageError(f"a limit of {limit:g} x can't be met", "Give a slowdown of at least 1.")
+    with opened(db) as database:
+        require_dataset(database, dataset)
+        found = matrices(database, dataset, mechanism)
+    table = transfers(same_pairs(found), limit)
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        if table.empty:
+            screen.line(f"Data set {dataset} has no pair on two GPUs under one mechanism, so nothing can be compared.")
+            return
+        screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
+        columns = [column("source", "from"), column("target", "to"), column("cells", "cells", "count")]
+        columns += [column("spearman", "rank correlation", "number"), column("copy_error", "off by", "percent")]
+        columns += [column("bias", "signed", "percent"), column("pairs", "pairs", "count")]
+        screen.table(table, [*columns, column("changed", f"change sides of {limit:g} x", "count")])
+
+    return Answer(table, show)

@@ -1,0 +1,154 @@
+"""One more job on a GPU: who may join a set, by measurement, else by a model, else by the composition of pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import NotFoundError, UsageError
+from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, MEASURED, NOT_MEASURED, slowdown_matrix
+from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.partners import verdict_of
+from analysis.interference.sets import compose, doubtful_pair, figures, measured_sets
+from analysis.numbers import significant
+from analysis.store.database import Database
+
+#: Gives the slowdowns of many sets, one tuple a set in the order of its jobs.
+Guess = Callable[[list[tuple[str, ...]]], list[tuple[float, ...]]]
+
+MEASURED_SET, PREDICTED_SET, COMPOSED_SET = "measured", "predicted by the model", "composed of pairs"
+
+
+def joining(
+    database: Database,
+    dataset: str,
+    gpu: str | None,
+    mechanism: str | None,
+    jobs: Sequence[str],
+    *,
+    limit: float,
+    guess: Guess | None = None,
+) -> pd.DataFrame:
+    """Judge every workload that could join jobs which share a GPU already.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        Data set.
+    gpu, mechanism : str, optional
+        See `analysis.interference.choose.choose`.
+    jobs : sequence of str
+        The jobs that are there, one or more; a name may stand twice.
+    limit : float
+        Largest slowdown that each member may have, at least 1.
+    guess : callable, optional
+        A model's answer for sets that were not measured. Without it, and for what it does not know, the additive
+        composition of the measured pairs stands in, and says so.
+
+    Returns
+    -------
+    pd.DataFrame
+        One row a workload, the best first: partner, k, basis (measured, predicted by the model, composed of pairs, or
+        none), worst, stp, stp_gain (over the jobs without it, NaN where those were not measured), antt, fairness, jain,
+        slowdowns (tuple: the jobs', then its own), state, within, memory, needed_mib, capacity_mib, safe, verdict,
+        failed, sentence. Only a measured set is called safe, and only where its memory is known to fit.
+
+    Raises
+    ------
+    NotFoundError, UsageError
+        If a job is not in the matrix, the limit is below 1, or as `choose`.
+    """
+    if not limit >= 1:
+        raise UsageError(f"a limit of {limit:g} x can't be met", "Give a slowdown of at least 1.")
+    matrix = slowdown_matrix(database, dataset, gpu, mechanism)
+    for job in jobs:
+        if job not in matrix.workloads:
+            raise NotFoundError(f"{job!r} was not measured on {matrix.gpu}", "Choose a workload of the matrix.")
+    sets = measured_sets(database, dataset, matrix.gpu, matrix.mechanism or None)
+    there: dict[tuple[str, ...], Any] = {tuple(row["jobs"]): row for row in sets.to_dict("records")}
+    before = _stp_of(there, jobs)
+    wanted = {name: (*jobs, name) for name in matrix.workloads}
+    unknown = [name for name, full in wanted.items() if _missing(there, full)]
+    guessed = dict(zip(unknown, guess([wanted[name] for name in unknown]), strict=True)) if guess and unknown else {}
+    known, room = peaks(database, dataset, matrix.gpu), capacity(matrix.gpu)
+    rows = []
+    for name, full in wanted.items():
+        one = there.get(tuple(sorted(full)))
+        state, basis, failed, slow = NOT_MEASURED, "none", 0, (math.nan,) * len(full)
+        if one is not None:
+            failed = int(one["failed"])
+            state = DID_NOT_RUN if one["ran"] == 0 else FLAGGED if one["flagged"] else MEASURED
+            if not _missing(there, full):
+                basis, slow = MEASURED_SET, _in_order(one["jobs"], one["slowdowns"], full)
+        if basis == "none" and state != DID_NOT_RUN:
+            if name in guessed and all(math.isfinite(value) for value in guessed[name]):
+                basis, slow, state = PREDICTED_SET, guessed[name], NOT_MEASURED
+            else:
+                composed = compose(matrix, full)
+                if all(math.isfinite(value) for value in composed):
+                    basis, slow = COMPOSED_SET, composed
+                    state = FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
+        rows.append(_row(name, full, basis, state, slow, failed, limit, before, known, room))
+    table = pd.DataFrame(rows)
+    rank = {MEASURED_SET: 0, PREDICTED_SET: 1, COMPOSED_SET: 2, "none": 3}
+    table["rank"] = table["basis"].map(rank) + 4 * table["state"].isin([DID_NOT_RUN, FLAGGED])
+    table = table.sort_values(["safe", "within", "rank", "worst"], ascending=[False, False, True, True], kind="stable")
+    return table.drop(columns="rank").reset_index(drop=True)
+
+
+def _missing(there: dict[tuple[str, ...], Any], full: Sequence[str]) -> bool:
+    one = there.get(tuple(sorted(full)))
+    return one is None or not math.isfinite(one["stp"])
+
+
+def _stp_of(there: dict[tuple[str, ...], Any], jobs: Sequence[str]) -> float:
+    if len(jobs) == 1:
+        return 1.0
+    one = there.get(tuple(sorted(jobs)))
+    return math.nan if one is None else float(one["stp"])
+
+
+def _in_order(names: Sequence[str], values: Sequence[float], wanted: Sequence[str]) -> tuple[float, ...]:
+    """Members of one name have one value, so that the order among them does not matter."""
+    of = dict(zip(names, values, strict=True))
+    return tuple(of[name] for name in wanted)
+
+
+def _row(
+    name: str, full: tuple[str, ...], basis: str, state: str, slow: tuple[float, ...], failed: int, limit: float,
+    before: float, known: pd.DataFrame, room: float,
+) -> dict[str, Any]:  # fmt: skip
+    found = figures(slow)
+    within = bool(state in (MEASURED, NOT_MEASURED) and max(slow) <= limit) if basis != "none" else False
+    at = known.reindex(list(full))
+    kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
+    peak = [float(value) for value in at["peak_memory_mib"]]
+    memory = memory_fit(peak, kinds, room)
+    taken = needs(peak, kinds)
+    needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
+    verdict = verdict_of(state, within, memory)
+    if basis in (PREDICTED_SET, COMPOSED_SET) and state == NOT_MEASURED:
+        verdict = f"{'within' if within else 'beyond'} the limit, not measured" + (
+            "" if memory in ("fits", "tight") or not within else
+            ", memory unknown" if memory == "unknown" else ", memory does not fit"
+        )  # fmt: skip
+    words = {
+        DID_NOT_RUN: "This set did not run.", NOT_MEASURED: "This set was never measured.",
+    }  # fmt: skip
+    worst = (
+        f"The worst of the {len(full)} slows down by {significant(max(slow))} x ({basis})." if basis != "none" else ""
+    )
+    return {
+        "partner": name, "k": len(full), "basis": basis, "worst": found["worst"], "stp": found["stp"],
+        "stp_gain": found["stp"] - before, "antt": found["antt"], "fairness": found["fairness"], "jain": found["jain"],
+        "slowdowns": slow, "state": state, "within": within, "memory": memory, "needed_mib": needed,
+        "capacity_mib": room, "safe": basis == MEASURED_SET and within and memory in ("fits", "tight"),
+        "verdict": verdict, "failed": failed,
+        "sentence": " ".join(filter(None, [worst or words.get(state, ""), memory_sentence(memory, needed, room)])),
+    }  # fmt: skip

@@ -1,0 +1,57 @@
+"""Who may sit beside this job?"""
+
+import streamlit as st
+
+from analysis.interference.matrix import slowdown_matrix
+from analysis.interference.partners import safe_partners, sensitivity_and_pressure
+from analysis.store.queries import sources
+from analysis.ui import empty, filters, frame, largersets, matrixview, partners
+from analysis.ui.navigation import CORUNS, link
+from analysis.ui.resources import cached, database
+
+QUESTION = "Who may sit beside this job?"
+
+
+def page() -> None:
+    name = filters.dataset()
+    chosen = filters.chosen(*CORUNS)
+    gpus = matrixview.measured_gpus(name, chosen) if name else []
+    if name is None or not gpus:
+        frame.header(QUESTION, chosen if name else None)
+        empty.state("There are no co-runs of this choice yet.", empty.CORUN)
+        return
+    heading = st.container()
+    mechanism = chosen.mechanisms[0] if chosen.mechanisms else None
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        gpu = filters.pick("GPU", gpus, key="on-gpu") or gpus[0]
+        limit = partners.ask_limit()
+        matrix = cached(slowdown_matrix, database(), name, gpu, mechanism)
+        jobs = sorted(matrix.workloads)
+        job = st.selectbox(
+            "Job", jobs, index=None, key="job", placeholder="All pairs", bind="query-params", persist_state="session"
+        )
+    job = job if job in jobs else None
+    pairs = cached(safe_partners, database(), name, gpu, mechanism, limit=limit, workload=job)
+    kept = set(cached(sources.workloads, database(), chosen)["workload"])
+    pairs = pairs[pairs["partner"].isin(kept) & (pairs["workload"].isin(kept) | (pairs["workload"] == job))]
+    with heading:
+        frame.header(QUESTION, chosen, simulated=matrix.simulated)
+        frame.answer(partners.answer(pairs, limit, gpu, job))
+    partners.partners_of(pairs, limit, job)
+    frame.subheading("Who suffers, who hurts")
+    table = sensitivity_and_pressure(matrix)
+    partners.picture(table[table["workload"].isin(kept)].reset_index(drop=True), limit)
+    partners.apart(pairs, job)
+    largersets.stepper(matrix, limit)
+    largersets.measured(matrix)
+    frame.basis(
+        frame.count(matrix.n, "run of two", "runs of two"),
+        frame.count(len(matrix.workloads), "workload"),
+        frame.count(matrix.sources, "source"),
+        simulated=matrix.simulated,
+    )
+    frame.caveats(list(matrix.notes))
+    link("interference", "The whole matrix", dataset=name)
+
+
+page()
