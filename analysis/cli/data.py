@@ -68,12 +68,15 @@ def import_files(
 
 
 def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
+    from analysis.ingest.account import account
+    from analysis.ingest.aside import what_aside
     from analysis.store.queries.sources import rejected_rows
 
     document = [{name: getattr(report, name) for name in IMPORT_FIELDS} for report in reports]
     for entry, report in zip(document, reports, strict=True):
         found = report.status == "loaded" and report.source_id is not None and report.rows_rejected
         rejects = rejected_rows(database, int(report.source_id or 0)) if found else None
+        entry["report"] = {**report.report, "account": dict(account(report.model_dump()))}
         entry["rejects"] = [] if rejects is None else rejects.head(LISTED_REJECTS).to_dict("records")
     refused = any(report.status == "rejected" for report in reports)
 
@@ -93,15 +96,31 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
                 rest = report.rows_rejected - SHOWN_REJECTS
                 screen.line(f"{report.file}: {rest:,} more rejected; the Library page has them all.")
             for rule, count in report.set_aside.items():
-                screen.line(f"{report.file}: {count:,} {'row' if count == 1 else 'rows'} set aside by rule {rule}.")
-            for sentence in _decisions(report.report):
-                screen.line(f"{report.file}: {sentence}")
+                screen.line(
+                    f"{report.file}: {count:,} {'row' if count == 1 else 'rows'} set aside: {what_aside(rule)}."
+                )
+            if len(reports) == 1 and report.status == "loaded":
+                for label, text in account(report.model_dump()):
+                    screen.line(f"{label}: {text}")
+            else:
+                for sentence in _decisions(report.report):
+                    screen.line(f"{report.file}: {sentence}")
             for warning in report.warnings:
-                screen.line(f"{report.file}: {warning}", style="yellow")
+                screen.line(f"{report.file}: {_without_command(warning, report.report)}", style="yellow")
             if report.error:
                 screen.line(report.error, style="bold red")
+        if len(reports) > 1:
+            for command in dict.fromkeys(report.report.get("command") for report in reports):
+                if command:
+                    screen.line(f"What is missing for a stall analysis comes from: {command}")
 
     return Answer(document, show, REFUSED if refused else DONE)
+
+
+def _without_command(warning: str, report: Mapping[str, Any]) -> str:
+    """Leave out the long command that is printed once for all files."""
+    head, found, rest = warning.partition(" To get what is missing")
+    return head if found and str(report.get("command")) in rest else warning
 
 
 def _decisions(report: Mapping[str, Any]) -> Iterator[str]:
@@ -157,5 +176,3 @@ def load_dataset(
     with opened(db, must_exist=False) as database:
         reports = catalogue.load_dataset(database, name, files=list(file or []))
         return _account(database, reports)
-
-

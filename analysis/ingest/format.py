@@ -67,6 +67,8 @@ class Hints:
     solos : callable, optional
         Looks up the solo measurements already loaded in the data set: columns workload, gpu, measure, unit, value. For
         files that hold co-run values only.
+    workload_from : str, optional
+        How the workload's name was chosen, for the report.
     title, licence, citation : str or None
         Of the data set, as the catalogue states them.
     mapping : str or None
@@ -77,6 +79,7 @@ class Hints:
     gpu: str | None = None
     dataset: str = "own"
     solos: Callable[[], pd.DataFrame] | None = None
+    workload_from: str | None = None
     title: str | None = None
     licence: str | None = None
     citation: str | None = None

@@ -15,6 +15,7 @@ from analysis.ingest.format import Format, Hints, Opened
 from analysis.ingest.formats import choose
 from analysis.ingest.opening import opened_files
 from analysis.ingest.preview import Preview, preview
+from analysis.ingest.repeats import already_there
 from analysis.ingest.reports import ImportReport, of_parsed
 from analysis.ingest.simulated import check_dataset
 from analysis.store.database import Database
@@ -133,19 +134,28 @@ def _import_opened(
         if duplicate is not None:
             return _duplicate(db, opened, duplicate)
         found = _format(db, opened, hints)
-        parsed = found.parse(opened, hints)
+        parsed = _named(found.parse(opened, hints), hints)
         _check(opened, parsed, path, before)
         simulated = check_dataset(db, hints.dataset, opened)
         info = SourceInfo(
             hints.dataset, opened.name, opened.sha256, opened.size, simulated=simulated,
             title=hints.title, licence=hints.licence, citation=hints.citation,
         )  # fmt: skip
-        return of_parsed(opened.name, parsed, load(db, parsed, info))
+        told = of_parsed(opened.name, parsed, load(db, parsed, info))
+        return told.model_copy(update={"warnings": [*told.warnings, *already_there(db, int(told.source_id or 0))]})
     except StallScopeError as error:
         return _refused(opened.name, error, found)
     except Exception as error:
         _log.exception("import failed", file=opened.name, format=found.name if found else None)
         return _refused(opened.name, _unexpected(opened.name, error), found)
+
+
+def _named(parsed: Parsed, hints: Hints) -> Parsed:
+    """Say in the report how the workload of a profile got its name."""
+    if "kernel" not in parsed.frames or not isinstance(parsed.report.get("workload"), str):
+        return parsed
+    origin = hints.workload_from or ("by you" if hints.workload else "after the file")
+    return replace(parsed, report={**parsed.report, "workload_from": origin, "era": parsed.era})
 
 
 def _format(db: Database, opened: Opened, hints: Hints) -> Format:

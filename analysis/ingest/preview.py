@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors import InputRefusedError, StallScopeError
 from analysis.ingest import guesses
+from analysis.ingest.account import account
 from analysis.ingest.delimited import MAX_COLUMNS
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.formats import choose
@@ -18,6 +20,10 @@ from analysis.ingest.mapping import TableMapping, choose_mapped
 from analysis.ingest.opening import opened_files
 from analysis.ingest.own_reading import header
 from analysis.ingest.reports import gpus_of, of_parsed
+from analysis.store.parsed import Parsed
+
+#: Rejected rows that a preview holds.
+SHOWN_REJECTS = 200
 
 _log = structlog.get_logger(__name__)
 
@@ -43,6 +49,12 @@ class Preview(BaseModel):
         GPUs that fit the file, the most likely first.
     rows, launches : int or None
         Rows of the table, and launches of kernels.
+    rejected : list of dict
+        The first rows that would be rejected: line, column, reason, text.
+    rejected_count : int
+        How many there are.
+    account : list of tuple of str and str
+        How it was read, as `analysis.ingest.account.account` says it.
     warnings : list of str
         One sentence each.
     error : str or None
@@ -66,6 +78,9 @@ class Preview(BaseModel):
     gpus: list[str] = Field(default_factory=list)
     rows: int | None = None
     launches: int | None = None
+    rejected: list[dict[str, Any]] = Field(default_factory=list)
+    rejected_count: int = 0
+    account: list[tuple[str, str]] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     error: str | None = None
     columns: list[str] = Field(default_factory=list)
@@ -121,6 +136,9 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
                 gpus=list(dict.fromkeys([*named, *parsed.report.get("gpu_candidates", [])])),
                 rows=told.rows_read,
                 launches=told.launches,
+                rejected=_rejected(parsed),
+                rejected_count=parsed.rows_rejected,
+                account=account({**told.model_dump(), "report": {**told.report, "era": parsed.era}}),
                 warnings=told.warnings,
                 files=len(files),
             )
@@ -132,6 +150,11 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
             file=shown,
             error=f"{shown}: the file could not be read ({type(error).__name__}). Please report it with the file.",
         )
+
+
+def _rejected(parsed: Parsed) -> list[dict[str, Any]]:
+    first = parsed.rejected.head(SHOWN_REJECTS)
+    return [{name: None if pd.isna(row[name]) else row[name] for name in first} for row in first.to_dict("records")]
 
 
 def _columns(opened: Opened) -> list[str]:

@@ -9,10 +9,11 @@ import pandas as pd
 import streamlit as st
 
 from analysis.ingest import matching
+from analysis.ingest.account import TOLD, account
 from analysis.store.filters import Filter
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources
-from analysis.ui import frame, markdown
+from analysis.ui import frame, markdown, outcome
 from analysis.ui.resources import cached, database
 from analysis.ui.search import search
 
@@ -87,17 +88,21 @@ def _provenance(row: pd.Series) -> None:
         )
         if row["citation"]:
             st.caption(markdown.sentence(str(row["citation"])))
-        for rule, number in aside.items():
-            st.caption(f"{int(number):,} rows set aside by {markdown.plain(rule)}.")
+        known = {name: row[name] for name in ("format", "era", "rows_read", "rows_loaded", "rows_rejected")}
+        known |= {"set_aside": aside, "gpus": sources.gpus_of(database(), int(row["source_id"])), "report": report}
+        outcome.account_lines(account(known))
         for text in report.pop("warnings", []):
             st.markdown(f":orange[:material/warning:] {markdown.sentence(str(text), 600)}")
-        details = {str(name): value for name, value in report.items() if value not in (None, "", [], {})}
+        details = {
+            str(name): value for name, value in report.items() if value not in (None, "", [], {}) and name not in TOLD
+        }
         if details:
-            st.json(details, expanded=1)
+            with st.expander("Details", type="compact"):
+                st.json(details, expanded=1)
         if row["rows_rejected"]:
             st.markdown("**Rejected rows**")
             rejected = cached(sources.rejected_rows, database(), int(row["source_id"]))
-            frame.data(rejected, name=f"rejected-{row['source_id']}")
+            outcome.rejected_rows(rejected, name=f"rejected-{row['source_id']}")
 
 
 def show_workloads(dataset: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from analysis.ingest.account import account
 from analysis.store.queries import sources
 from analysis.ui import frame, markdown
 from analysis.ui.resources import cached, database
@@ -77,7 +78,7 @@ def _report(report: Mapping[str, Any], number: int) -> None:
     if report["status"] == "duplicate":
         st.markdown("Nothing was loaded a second time; the figures are those of the first upload.")
         return
-    account = {
+    figures = {
         "Rows read": report["rows_read"],
         "Rows loaded": report["rows_loaded"],
         "Rows rejected": report["rows_rejected"],
@@ -89,17 +90,35 @@ def _report(report: Mapping[str, Any], number: int) -> None:
         "Co-runs": report["runs"],
         "Members": report["members"],
     }
-    shown = {label: value for label, value in account.items() if value or label.startswith("Rows")}
+    shown = {label: value for label, value in figures.items() if value or label.startswith("Rows")}
     for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
         column.metric(label, f"{int(value or 0):,}")
-    where = ", ".join(str(gpu) for gpu in report["gpus"] or []) or "not known"
-    st.caption(f"{markdown.plain(report['format'])} · GPU {markdown.plain(where)}")
-    if report["set_aside"]:
-        rules = "; ".join(f"{count:,} by {markdown.plain(rule)}" for rule, count in report["set_aside"].items())
-        st.caption(f"Understood and set aside (counted as loaded): {rules}.")
+    account_lines(account(report))
     for text in report["warnings"]:
         st.markdown(f":orange[:material/warning:] {markdown.sentence(str(text), 600)}")
     if report["rows_rejected"] and report["source_id"] is not None:
         rejected: pd.DataFrame = cached(sources.rejected_rows, database(), int(report["source_id"]))
         st.markdown("**Rejected rows**")
-        frame.data(rejected, name=f"rejected-rows-{number}")
+        rejected_rows(rejected, name=f"rejected-rows-{number}")
+
+
+def account_lines(lines: Sequence[tuple[str, str]]) -> None:
+    """Show how a file was read, one line a fact; see `analysis.ingest.account.account`."""
+    st.markdown(
+        "  \n".join(f"**{markdown.plain(label)}:** {markdown.sentence(text, 1200)}" for label, text in lines),
+        width="stretch",
+    )
+
+
+def rejected_rows(table: pd.DataFrame, *, name: str) -> None:
+    """Show rejected rows, with their place in the file, the reason and the text, and offer them as a file."""
+    frame.data(
+        table,
+        name=name,
+        columns={
+            "line": st.column_config.NumberColumn("Line", format="%d", width="small"),
+            "column": st.column_config.TextColumn("Column", width="small"),
+            "reason": st.column_config.TextColumn("Reason", width="large"),
+            "text": st.column_config.TextColumn("Text", width="medium"),
+        },
+    )

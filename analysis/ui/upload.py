@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from analysis.errors import CancelledError
@@ -16,7 +17,7 @@ from analysis.jobs.runner import Progress
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.loader import find_duplicate, remove_source
-from analysis.ui import frame, mapping, markdown
+from analysis.ui import frame, mapping, markdown, outcome
 from analysis.ui.resources import database, jobs
 from analysis.ui.spool import Spooled, spool
 
@@ -126,6 +127,18 @@ def form() -> None:
             st.rerun()
 
 
+def _reading(item: Pending, key: str) -> None:
+    """How a waiting file was read, and which of its rows would not be taken."""
+    with st.expander("How it was read", type="compact"):
+        outcome.account_lines(item.seen.account)
+    count = item.seen.rejected_count
+    if count:
+        with st.expander(f"{frame.count(count, 'row')} would be rejected", type="compact"):
+            if count > len(item.seen.rejected):
+                st.caption(f"The first {len(item.seen.rejected):,} of {count:,}.")
+            outcome.rejected_rows(pd.DataFrame(item.seen.rejected), name=f"would-be-rejected-{key}")
+
+
 def _row(item: Pending) -> None:
     """One waiting file."""
     what, workload, gpu = st.columns([5, 4, 3], vertical_alignment="center")
@@ -136,6 +149,8 @@ def _row(item: Pending) -> None:
             with st.expander(frame.count(len(item.seen.warnings), "note"), type="compact"):
                 for text in item.seen.warnings:
                     st.caption(f":orange[:material/warning:] {markdown.sentence(text, 600)}")
+        if item.loadable:
+            _reading(item, key)
     mappable = item.seen.columns if item.duplicate is None else []
     if mappable and mapping.editor(item.file.path, item.file.name, mappable, key):
         _look_again()
@@ -185,6 +200,8 @@ def _described(item: Pending) -> str:
     parts = [markdown.plain(item.seen.title)]
     if item.seen.rows is not None:
         parts.append(frame.count(item.seen.rows, "row"))
+    if item.seen.rejected_count:
+        parts.append(f"{frame.count(item.seen.rejected_count, 'row')} would be rejected")
     if item.seen.launches:
         parts.append(frame.count(item.seen.launches, "launch", "launches"))
     if item.seen.files > 1:
@@ -197,8 +214,10 @@ def _submit(current: State, dataset: str) -> None:
     work: list[tuple[Spooled, Hints]] = []
     for item in current.pending:
         key = item.file.sha256[:16]
+        named = (st.session_state.get(f"workload-{key}") or "").strip() or None
         hints = Hints(
-            workload=(st.session_state.get(f"workload-{key}") or "").strip() or None,
+            workload=named,
+            workload_from="after the file, without the GPU in its name" if named == item.seen.workload else "by you",
             gpu=gpus.canonical(chosen) if (chosen := st.session_state.get(f"gpu-{key}")) else None,
             dataset=dataset,
         )

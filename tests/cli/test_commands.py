@@ -298,7 +298,7 @@ def test_import_shows_rejects_and_what_was_decided(cli: Callable[..., Result], a
     )
     shown = cli("import", table, "--db", tmp_path / "a.duckdb").stdout
     assert "line 4, column solo_throughput: rejected" in shown
-    assert "columns not read: extra" in shown
+    assert "Columns not read: extra" in shown
     assert "the comma was read as decimal mark" in shown
     (report,) = as_json("import", table, "--db", tmp_path / "b.duckdb")
     assert [(row["line"], row["column"]) for row in report["rejects"]] == [

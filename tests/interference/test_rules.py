@@ -286,6 +286,6 @@ def test_public_time_slicing_shows_its_known_faults(database: Database, datasets
     assert counts["faster-than-alone", "RTX 3090"] == 431
     assert counts["measured-during-corun", "lucid_colocate_info.csv"] == 3
     (finding,) = RULES["faster-than-alone"](database, "lucid")
-    assert "of 2458 members" in finding.sentence
+    assert "of 2,458 members" in finding.sentence
     assert "17.5 %" in finding.sentence
     assert ("exactly-one", "RTX 3090") not in counts  # three decimals: 1.000 is no more frequent than its neighbours

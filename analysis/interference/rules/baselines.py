@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.interference.finding import Finding, Severity, named, place
+from analysis.interference.finding import Finding, Severity, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
@@ -103,10 +103,11 @@ def faster_than_alone(database: Database, dataset: str | None = None) -> list[Fi
         rows = group[group["slowdown"] < FASTER_THAN_ALONE]
         if rows.empty:
             continue
-        share = 100 * len(rows) / len(group)
+        share, below = 100 * len(rows) / len(group), 100 * float((group["slowdown"] < 1).mean())
         sentence = (
-            f"{len(rows)} of {len(group)} members with a slowdown ({share:.1f} %) ran faster beside others than alone "
-            f"(S below {FASTER_THAN_ALONE}): their solo baselines are off, or the runs are noisy."
+            f"{len(rows):,} of {counted(len(group), 'member')} with a slowdown ({share:.1f} %) ran faster beside "
+            f"others than alone (S below {FASTER_THAN_ALONE}; {below:.1f} % are below 1): their solo baselines are "
+            "off, or the runs are noisy."
         )
         shown = ["dataset", "gpu", "mechanism", "run_id", "slot", "workload", "slowdown", "file_name", "line"]
         rows = rows[shown].reset_index(drop=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, evidence
+from analysis.store.queries import coruns, evidence, repeats
 from analysis.store.queries.sources import sources
 
 #: Solo values further apart than this are not the same measurement repeated.
@@ -63,6 +63,21 @@ def repeated_measurements(database: Database, dataset: str | None = None) -> lis
         findings.append(
             Finding("repeated-measurements", "warning", place(name, gpu, mechanism), len(rows), sentence, rows)
         )
+    return findings
+
+
+def repeated_exports(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report files whose launches all stand in an earlier file: one measurement, exported again."""
+    found = repeats.repeated_launches(database, dataset)
+    findings = []
+    for (name, gpu), group in found.groupby(["dataset", "gpu"], sort=True):
+        rows = group.reset_index(drop=True)
+        sentence = (
+            f"{counted(int(rows['launches'].sum()), 'launch', 'launches')} of {named(rows['workload'].unique())} "
+            f"stand{'s' if rows['launches'].sum() == 1 else ''} in two files with the same values: one measurement, "
+            "exported twice, and counted twice in the number of launches."
+        )
+        findings.append(Finding("repeated-exports", "warning", place(name, gpu), len(rows), sentence, rows))
     return findings
 
 

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 
+from analysis.ingest.aside import what_aside
 from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -34,8 +35,9 @@ def did_not_run(database: Database, dataset: str | None = None) -> list[Finding]
         total = members.loc[here, "run_id"].nunique()
         part = int((runs["outcome"] == "partial").sum())
         sentence = (
-            f"{len(runs)} of {total} sets did not run{f' or ran in part only ({part})' if part else ''}, most often "
-            "for lack of memory. Where a file writes 0 for them it means this outcome; they have no slowdown."
+            f"{len(runs):,} of {counted(int(total), 'set')} did not run"
+            f"{f' or ran in part only ({part:,})' if part else ''}, most often for lack of memory. "
+            "Where a file writes 0 for them it means this outcome; they have no slowdown."
         )
         rows = runs.reset_index()
         findings.append(Finding("did-not-run", "info", place(name, gpu, mechanism), len(rows), sentence, rows))
@@ -86,6 +88,23 @@ def mirrored_cells(database: Database, dataset: str | None = None) -> list[Findi
                 "side; each pair counts once."
             )
             findings.append(Finding("mirrored-cells", "info", place(name, file), count, sentence, rows))
+    return findings
+
+
+def set_aside(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report rows of files that were understood and left out by a rule of their format, other than mirrored cells."""
+    findings = []
+    for name, file, _, aside in _reports(database, dataset):
+        rules = {rule: int(count) for rule, count in aside.items() if rule != MIRRORED and count}
+        if rules:
+            rows = pd.DataFrame({"dataset": name, "file_name": file, "rule": list(rules), "rows": list(rules.values())})
+            parts = "; ".join(f"{count:,} {what_aside(rule)}" for rule, count in rules.items())
+            total = sum(rules.values())
+            sentence = (
+                f"{counted(total, 'row')} of {file} {'was' if total == 1 else 'were'} understood and set aside, so no "
+                f"figure counts {'it' if total == 1 else 'them'}: {parts}."
+            )
+            findings.append(Finding("set-aside", "info", place(name, file), total, sentence, rows))
     return findings
 
 

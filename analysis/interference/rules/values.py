@@ -31,8 +31,9 @@ def exactly_one(database: Database, dataset: str | None = None) -> list[Finding]
         if len(rows) < max(CLUSTER, TIMES_MORE * most):
             continue
         sentence = (
-            f"{len(rows)} of {len(group)} members have a slowdown of exactly 1, and no other value occurs more than "
-            f"{counted(most, 'time')}: they were clipped or filled in. Their true slowdown is unknown, near or below 1."
+            f"{len(rows):,} of {counted(len(group), 'member')} have a slowdown of exactly 1, and no other value "
+            f"occurs more than {counted(most, 'time')}: they were clipped or filled in. "
+            "Their true slowdown is unknown, near or below 1."
         )
         findings.append(_finding("exactly-one", "warning", name, gpu, sentence, rows))
     return findings

@@ -42,6 +42,19 @@ def rejected_rows(database: Database, source_id: int) -> pd.DataFrame:
     )
 
 
+def gpus_of(database: Database, source_id: int) -> list[str]:
+    """Return the GPUs that a source is about, sorted."""
+    found = database.query(
+        """SELECT DISTINCT gpu FROM (
+             SELECT p.gpu FROM kernel k JOIN profile p USING (profile_id) WHERE k.source_id = $s
+             UNION ALL SELECT gpu FROM run WHERE source_id = $s UNION ALL SELECT gpu FROM solo WHERE source_id = $s
+             UNION ALL SELECT gpu FROM feature WHERE source_id = $s
+             UNION ALL SELECT gpu FROM telemetry WHERE source_id = $s) WHERE gpu IS NOT NULL ORDER BY gpu""",
+        {"s": source_id},
+    )
+    return [str(name) for name in found["gpu"]]
+
+
 def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     """Return one row a workload with its attributes and what is known of it.
 
