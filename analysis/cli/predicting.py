@@ -66,13 +66,24 @@ def evaluate(
     ] = None,
     include_flagged: FlaggedOption = False,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Folds computed at a time.")] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask cluster that runs, tcp://host:port."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Also write the table; .csv or .tex (LaTeX).")
+    ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
     """Compare predictors on a data set's co-runs under one protocol, beside the baselines."""
+    from analysis.cli import comparisonfile
+    from analysis.predict import cluster as dask
     from analysis.predict.evaluate import evaluate as run
 
-    with opened(db) as database:
+    if out is not None:
+        comparisonfile.check(out)
+    with opened(db) as database, dask.connected(cluster) as backend:
         found = run(
             database,
             dataset,
@@ -84,8 +95,11 @@ def evaluate(
             include_flagged=include_flagged,
             progress=progress_line(),
             mechanism=mechanism,
-            n_jobs=workers,
+            n_jobs=workers if backend is None else -1,
+            backend=backend,
         )
+    if out is not None:
+        comparisonfile.write(out, found)
     about = {"gpus": found.gpus, "mechanisms": found.mechanisms, "simulated": found.simulated, "notes": found.notes}
     rows = [ordered(row) | about for row in found.rows]
     return Answer(rows, lambda screen: _show(screen, found))

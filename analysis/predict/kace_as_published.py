@@ -18,6 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 from analysis.errors import NotEnoughDataError
+from analysis.numbers import significant
 from analysis.predict import execution
 from analysis.predict import profiles as solo_profiles
 from analysis.predict.execution import Progress
@@ -102,6 +103,24 @@ def reproduce(
         parts = [found[number] for number, (one, _) in enumerate(tasks) if one == count]
         rows.append({"times": count, **{name: float(np.mean([part[name] for part in parts])) for name in parts[0]}})
     return pd.DataFrame(rows)
+
+
+def in_words(found: pd.DataFrame) -> str:
+    """Say what the published figures are and what is left of them.
+
+    Parameters
+    ----------
+    found : pd.DataFrame
+        As `reproduce` returns it.
+    """
+    first, last = found.iloc[0], found.iloc[-1]
+    left, right = significant(first["slowdown_error"]), significant(last["slowdown_error"])
+    return (
+        f"As published, the error of the linear model falls from {first['linear']:.3f} to {last['linear']:.3f} between "
+        f"{first['training']:.0f} and {last['training']:.0f} % of the pairs in training (MSE of the z-scored sum of "
+        f"throughputs). With the training pairs' own scale it is {first['linear_sound']:.3f} and "
+        f"{last['linear_sound']:.3f}, and as slowdown the same predictions are {left} and {right} % off at the median."
+    )
 
 
 def read_pairs(database: Database, dataset: str) -> Pairs:

@@ -6,6 +6,8 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
+import pandas as pd
+
 from analysis.report.document import Cell, Column, Matrix, ReportDocument, Table
 
 #: A cell that begins with one of these is a formula or a command to some spreadsheet. The full-width forms count as
@@ -45,6 +47,24 @@ def to_csv(document: ReportDocument) -> str:
     for row in _rows(document):
         writer.writerow([_written(cell) for cell in row])
     return out.getvalue()
+
+
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """Write a table as UTF-8 CSV, text that a spreadsheet would run as a formula defused."""
+    safe = frame.copy()
+    for name in safe.columns:
+        if not pd.api.types.is_numeric_dtype(safe[name]) and not pd.api.types.is_datetime64_any_dtype(safe[name]):
+            safe[name] = safe[name].map(_as_text)
+    safe.columns = pd.Index([defuse(str(name)) for name in safe.columns])
+    return safe.to_csv(index=False).encode("utf-8")
+
+
+def _as_text(value: object) -> object:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        value = "; ".join(str(item) for item in value)
+    return defuse(value) if isinstance(value, str) else value
 
 
 def _rows(document: ReportDocument) -> Iterator[list[Cell]]:

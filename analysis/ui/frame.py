@@ -12,7 +12,7 @@ import streamlit as st
 from analysis.store.filters import Filter
 from analysis.store.queries import exclusions
 from analysis.ui import markdown, sample
-from analysis.ui.download import csv_bytes
+from analysis.report.spreadsheet import csv_bytes
 from analysis.ui.navigation import link
 from analysis.ui.resources import cached, database
 
@@ -36,11 +36,12 @@ def header(
     filters : Filter, optional
         What the page is restricted to.
     simulated : bool
-        Whether any number on the page comes from a simulator; a simulated data set among the filters says so too.
+        Whether any number on the page comes from a simulator; a simulated data set among the filters says so too, and
+        so does every page while nothing but simulated data is there.
     about : {"coruns", "profiles", "nothing"}, optional
         What the page's figures are made from, for saying what the user left out of them; both by default.
     """
-    simulated = simulated or (filters is not None and sample.is_simulated(filters.datasets))
+    simulated = simulated or (filters is not None and sample.is_simulated(filters.datasets)) or sample.alone()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.title(question, anchor=False, width="content")
         if simulated:

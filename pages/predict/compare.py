@@ -8,7 +8,7 @@ from analysis.charts.coverage import coverage
 from analysis.charts.predictions import predicted_vs_measured, residuals
 from analysis.charts.theme import alt_text
 from analysis.store.queries import predictions
-from analysis.ui import comparison, empty, filters, frame, navigation
+from analysis.ui import comparing, comparison, empty, filters, frame, navigation
 from analysis.ui.markdown import plain
 from analysis.ui.resources import cached, database, theme
 
@@ -41,6 +41,7 @@ def bars(result: dict) -> None:
     st.plotly_chart(figure, theme=None, key="errors", alt=alt_text(figure), config={"displaylogo": False})
     st.caption(f"Under {plain(result['protocol'])}: {plain(result['sentence'], 200)}. Whiskers: 95 % over workloads.")
     comparison.show_table(result, name="comparison")
+    comparing.papers(result)
 
 
 def members(table: pd.DataFrame) -> pd.DataFrame:
@@ -112,8 +113,11 @@ def page() -> None:
         if result["leaky"]:
             st.warning("This protocol is leaky: the same pairs stand in training and test. It proves nothing.")
     bars(result)
+    comparing.chance(result)
     one(result)
     intervals(result)
+    comparing.ablation(result)
+    comparing.kace(str(result["dataset"]))
     comparison.basis(result)
 
 

@@ -143,3 +143,23 @@ def test_what_cannot_be_written_or_read_is_said(as_json: Json, loaded: Path, tmp
     assert ".xlsx" in as_json("folds", *common, "--out", tmp_path / "x.xlsx", code=2)["error"]
     assert as_json("folds", *common, "--out", tmp_path / "none" / "x.csv", code=1)["error"]
     assert "no such file" in as_json("rank", "--predictions", tmp_path / "none.csv", *common, code=1)["error"]
+
+
+@pytest.mark.parametrize(("ending", "holds"), [(".csv", "effects"), (".tex", r"\toprule")])
+def test_a_comparison_is_written_for_papers(
+    cli: Callable[..., Any], loaded: Path, tmp_path: Path, ending: str, holds: str
+) -> None:
+    out = tmp_path / f"comparison{ending}"
+    done = cli("evaluate", *COMMON, "--predictor", "effects", "--out", out, "--db", loaded)
+    assert done.exit_code == 0, done.output
+    assert holds in out.read_text()
+    assert "unseen-pair" in out.read_text()
+    refused = cli("evaluate", *COMMON, "--out", tmp_path / "comparison.docx", "--db", loaded)
+    assert refused.exit_code == 2
+    assert ".csv or .tex" in refused.stderr
+
+
+def test_a_published_evaluation_needs_its_data(cli: Callable[..., Any], loaded: Path) -> None:
+    done = cli("reproduce", "--dataset", "own", "--db", loaded)
+    assert done.exit_code == 1
+    assert "catalogue" in done.stderr

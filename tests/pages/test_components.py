@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.ui import markdown
-from analysis.ui.download import csv_bytes
+from analysis.report.spreadsheet import csv_bytes
 from analysis.ui.next_step import next_step
 
 NOTHING = dict.fromkeys(
