@@ -48,6 +48,7 @@ def register(app: typer.Typer) -> None:
     group.command("load")(answers(load))
     group.command("remove")(answers(remove))
     group.command("run")(answers(run))
+    group.command("online")(answers(online))
     group.command("workloads")(answers(workloads))
     group.command("plausibility")(answers(plausibility))
     app.add_typer(group, name="simulate")
@@ -152,6 +153,32 @@ def run(
             ],
             title=f"Simulated on {simulator.machine.name}",
         )  # fmt: skip
+
+    return Answer(rows, show)
+
+
+def online(*, gpu: GpuArgument, job: JobsOption, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
+    """Predict slowdowns from the stalls of the co-run itself, which only a simulator can see; a yardstick, no rival."""
+    from analysis.sharing.online import beside_truth
+    from analysis.sharing.simulate import Simulator
+    from analysis.sharing.workloads import sample_workloads
+
+    simulator = Simulator(gpu, sample_workloads())
+    rows = beside_truth(simulator, job)
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import column
+
+        if rows.empty:
+            screen.line("They do not fit into memory together.")
+            return
+        columns = [column("workload", "job"), column("slowdown", "S, simulated", "ratio")]
+        columns += [column("online", "S, read online", "ratio"), column("label", "what it is", "prose")]
+        screen.table(rows, columns, title=f"Simulated on {simulator.machine.name} under CUDA MPS")
+        screen.line(
+            "Profilers can't see stalls under CUDA MPS: the online variant exists for simulated data only and is never "
+            "ranked beside predictors that know the jobs alone."
+        )
 
     return Answer(rows, show)
 

@@ -97,3 +97,43 @@ def predict_online(profile: pd.DataFrame) -> pd.Series[float]:
     slowed = profile["time_us"] / speed.where(profile["kernel"] != "", 1.0)
     sums = slowed.groupby(profile["member"]).sum() / profile["time_us"].groupby(profile["member"]).sum()
     return sums.rename("slowdown")
+
+
+def beside_truth(simulator: Simulator, names: Sequence[str]) -> pd.DataFrame:
+    """Set what the online variant reads out of a set's stalls under CUDA MPS beside the simulated slowdown.
+
+    Parameters
+    ----------
+    simulator : Simulator
+        Knows the members.
+    names : sequence of str
+        Two to four jobs, none of them a server.
+
+    Returns
+    -------
+    pd.DataFrame
+        One row a member: workload, co_workloads, gpu, slowdown (simulated), online, label, simulated. Empty when the
+        set does not fit.
+
+    Raises
+    ------
+    UsageError
+        If a member is a server.
+    """
+    said = predict_online(co_run_profiles(simulator, names))
+    run = simulator.co_run([tuple(names)])[0]
+    rows = [
+        {
+            "workload": name,
+            "co_workloads": [*names[:slot], *names[slot + 1 :]],
+            "gpu": simulator.machine.name,
+            "slowdown": float(run.slowdown[slot]),
+            "online": float(said[slot]),
+            "label": LABEL,
+            "simulated": True,
+        }
+        for slot, name in enumerate(names)
+        if run.outcome == "ran"
+    ]
+    columns = ["workload", "co_workloads", "gpu", "slowdown", "online", "label", "simulated"]
+    return pd.DataFrame(rows, columns=columns)

@@ -11,6 +11,7 @@ from analysis.interference.mechanisms import MEASURES, answer, common_sets, summ
 from analysis.reference import gpus
 from analysis.sharing.compare import as_frame, co_runs, members
 from analysis.sharing.hardware import machines
+from analysis.sharing.online import beside_truth
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.workloads import sample_workloads
 from analysis.ui import frame
@@ -28,6 +29,8 @@ _COLUMNS = {
     "together": st.column_config.NumberColumn("Together, min (100 one after the other)", format="%.0f"),
     "antt": st.column_config.NumberColumn("ANTT (x)", format="%.2f"),
     "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
+    "jain": st.column_config.NumberColumn("Jain's index", format="%.3f"),
+    "worst": st.column_config.NumberColumn("Worst S (x)", format="%.2f"),
     "p99_inflation": st.column_config.NumberColumn("p99 inflation (x)", format="%.2f"),
 }
 _MEMBER_COLUMNS = {
@@ -44,10 +47,16 @@ _MEMBER_COLUMNS = {
     "outcome": st.column_config.TextColumn("Outcome"),
     "note": st.column_config.TextColumn("Why not"),
 }
+_ONLINE_COLUMNS = {
+    "workload": st.column_config.TextColumn("Job", pinned=True),
+    "slowdown": st.column_config.NumberColumn("S, simulated (x)", format="%.2f"),
+    "online": st.column_config.NumberColumn("S, read online (x)", format="%.2f"),
+    "label": st.column_config.TextColumn("What it is"),
+}
 
 
-def measured(runs: pd.DataFrame) -> None:
-    """Show the comparison of the runs in the database: one set, or the mean of those that ran everywhere."""
+def measured(runs: pd.DataFrame) -> pd.DataFrame:
+    """Show the comparison of the runs in the database: one set, or the mean of those that ran everywhere; return it."""
     sets = common_sets(runs)
     everything = runs[["gpu", "jobs"]].drop_duplicates()
     named = {f"{' + '.join(jobs)} on {gpu}": (gpu, jobs) for gpu, jobs in everything.itertuples(index=False)}
@@ -78,6 +87,7 @@ def measured(runs: pd.DataFrame) -> None:
         simulated=bool(shown["simulated"].any()),
     )
     frame.caveats(caveats)
+    return shown
 
 
 def simulated() -> None:
@@ -105,9 +115,36 @@ def simulated() -> None:
         "p99 of a step is the time per output token of LLM decoding; p50 and p99 of prefill are times to the first "
         "token. Where a mechanism lets someone go first, it is the server, else the first job."
     )
+    online(str(gpu), tuple(jobs))
     frame.basis("the queueing model of the guide", f"{plain(str(gpu))}: published figures", simulated=True)
     missing = runs[runs["outcome"] != "ran"]
     frame.caveats([f"Under {row.mechanism}: {row.note}." for row in missing.itertuples(index=False)])
+
+
+def online(gpu: str, jobs: tuple[str, ...]) -> None:
+    """Show the online variant of the white-box predictor beside the simulated slowdowns, and that it is no rival."""
+    serving = {workload.name for workload in sample_workloads() if workload.service}
+    running = tuple(job for job in jobs if job not in serving)
+    with st.expander("Online: what stalls during the co-run itself would say", icon=":material/monitoring:"):
+        st.caption(
+            "The online variant of the white-box predictor reads stalls taken during the co-run under CUDA MPS. "
+            "Profilers can't see those, so it exists for simulated data only, and it is never ranked beside predictors "
+            "that know the jobs alone."
+        )
+        if len(running) < 2:
+            st.caption("It needs two jobs that run all the time; a server's load does not show in its stalls.")
+            return
+        rows = _online(gpu, running)
+        if rows.empty:
+            st.caption("These do not fit into memory together.")
+            return
+        frame.data(rows.drop(columns=["co_workloads", "gpu", "simulated"]), name="online", columns=_ONLINE_COLUMNS)
+
+
+@st.cache_data(show_spinner="Solving the queueing network …", max_entries=100)
+def _online(gpu: str, jobs: tuple[str, ...]) -> pd.DataFrame:
+    kept = [workload for workload in sample_workloads() if workload.name in jobs]
+    return beside_truth(Simulator(gpus.canonical(gpu), kept), jobs)
 
 
 @st.cache_data(show_spinner="Solving the queueing network …", max_entries=100)

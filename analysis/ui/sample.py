@@ -104,6 +104,12 @@ def is_simulated(names: tuple[str, ...]) -> bool:
     return any(frame.get(name, False) for name in names)
 
 
+def alone() -> bool:
+    """Say whether there are data, and none of them was measured."""
+    kinds = cached(_kinds, database())
+    return bool(kinds) and all(kinds.values())
+
+
 def _measured() -> bool:
     return not all(cached(_kinds, database()).values())
 

@@ -35,6 +35,18 @@ def test_shares_and_profiles_go_to_the_jobs_in_order() -> None:
     assert [row["setting"] for row in rows] == ["3g.40gb", "4g.40gb"]  # type: ignore[attr-defined]
 
 
+def test_the_online_variant_says_what_it_is() -> None:
+    code, rows = run("online", "--gpu", "V100", *PAIR)
+    assert code == 0
+    for row in rows:  # type: ignore[attr-defined]
+        assert row["label"] == "online: reads co-run stalls"
+        assert row["simulated"]
+        assert abs(row["online"] / row["slowdown"] - 1) < 0.02
+    code, refused = run("online", "--gpu", "V100", PAIR[0], PAIR[1], "--job", "llama-7b-decode_bs1_fp16_infer")
+    assert code == 2
+    assert "servers" in str(refused) or "all the time" in str(refused)
+
+
 def test_workloads_are_listed_with_what_fits() -> None:
     _, rows = run("workloads", "--gpu", "RTX 2080 Ti")
     assert len(rows) == 24  # type: ignore[arg-type]

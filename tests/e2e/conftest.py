@@ -10,7 +10,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,38 +48,53 @@ def filled(home: Path, tmp_path: Path) -> Path:
     return home
 
 
+Start = Callable[..., AbstractContextManager[str]]
+
+
 @pytest.fixture
-def server(home: Path, tmp_path: Path) -> Iterator[str]:
-    """The address of a server on a database of its own, empty unless `filled` was there before."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("STALLSCOPE_")},
-        "STALLSCOPE_SAMPLE": "off",
-        "STALLSCOPE_DB": str(home / "stallscope.duckdb"),
-        "HOME": str(home),
-        "XDG_DATA_HOME": str(home),
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-    }
-    log = (tmp_path / "server.log").open("w")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.cli", "serve", "--port", str(port)],
-        cwd=home, env=environment, stdout=log, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        address = f"http://127.0.0.1:{port}"
-        _wait(address, process, tmp_path / "server.log")
-        yield address
-    finally:
-        process.terminate()
+def start(home: Path, tmp_path: Path) -> Start:
+    """Start the server on the home's database, the simulated sample on or off, and end it again."""
+
+    @contextmanager
+    def started(sample: str = "off") -> Iterator[str]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("STALLSCOPE_")},
+            "STALLSCOPE_SAMPLE": sample,
+            "STALLSCOPE_DB": str(home / "stallscope.duckdb"),
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home),
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+        }
+        log = (tmp_path / f"server-{port}.log").open("w")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "analysis.cli", "serve", "--port", str(port)],
+            cwd=home, env=environment, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
         try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(5)
-        log.close()
+            address = f"http://127.0.0.1:{port}"
+            _wait(address, process, Path(log.name))
+            yield address
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+            log.close()
+
+    return started
+
+
+@pytest.fixture
+def server(start: Start) -> Iterator[str]:
+    """The address of a server without the sample, on an empty database unless `filled` was there before."""
+    with start() as address:
+        yield address
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 90) -> None:

@@ -15,6 +15,7 @@ from analysis.ingest.templates import CORUNS
 from analysis.settings import asset, get_settings
 from analysis.sharing import sample
 from analysis.store.database import Database
+from analysis.ui.navigation import PAGES
 from tests.pages.conftest import Open
 
 PAGE = "pages/explore/mechanisms.py"
@@ -69,6 +70,12 @@ def test_any_jobs_can_be_simulated_and_say_so(app: Open) -> None:
     assert badges(page)
     assert "gets most done" in texts(page)
     page.selectbox(key="simulated-gpu").set_value("V100-32GB").run()
+    names = ["resnet50_bs32_amp_train", "dlrm_bs2048_fp32_train"]
+    page.multiselect(key="simulated-jobs").set_value(names).run()
+    assert any("never ranked beside" in caption.value for caption in page.caption)
+    online = next(table.value for table in page.dataframe if "online" in table.value.columns)
+    assert list(online["workload"]) == names
+    assert set(online["label"]) == {"online: reads co-run stalls"}
     page.multiselect(key="simulated-jobs").set_value(["ppo-atari_bs256_fp32_train"]).run()
     assert not page.exception
     assert any("at least two" in caption.value for caption in page.caption)
@@ -79,13 +86,15 @@ def small_sample(database: Database) -> None:
     import_bundle(database, asset("data", "samples", "jobs.csv.gz"), lambda _: Hints(dataset="sample"))
 
 
-@pytest.mark.parametrize(
-    "script", [PAGE, "pages/home/overview.py", "pages/explore/interference.py", "pages/data/library.py"]
-)
-def test_the_sample_is_badged(app: Open, script: str) -> None:
+def test_every_page_says_that_the_sample_is_simulated(app: Open) -> None:
     with Database(get_settings().db) as database:
         small_sample(database)
-    assert badges(app(script))
+    page, unmarked = app(PAGES[0].path), []
+    for spec in PAGES:
+        page.switch_page(spec.path).run()
+        if page.exception or not badges(page):
+            unmarked.append(spec.name)
+    assert unmarked == []
 
 
 def test_measurements_hide_the_sample_and_one_click_shows_it(app: Open, measured: Database) -> None:
