@@ -77,7 +77,7 @@ def differences(rows: pd.DataFrame, *, base: str, value: str = "difference", the
                "range": [-1.18 * reach, 1.18 * reach]},
         yaxis={"range": [len(reasons) - 0.5, -0.5], "tickvals": list(range(len(reasons))), "ticktext": titles,
                "showgrid": False, "zeroline": False},
-        legend={"itemclick": False, "itemdoubleclick": False},
+        legend={"itemclick": False, "itemdoubleclick": False}, showlegend=True,
     )  # fmt: skip
     height = _HEAD + max(len(reasons), 1) * (_ROW + _BAR * max(len(others), 1))
     return finish(figure, alt=_alt(named, base, value, unit, len(size) - len(reasons)), theme=theme, height=height)

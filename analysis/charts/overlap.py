@@ -70,7 +70,7 @@ def overlap_bars(lean: pd.DataFrame, *, limits: tuple[float, float], theme: str 
             )  # fmt: skip
     for column, (_, axis, _) in enumerate(_SIDES, start=1):
         figure.add_vline(
-            x=limits[column - 1], line={"color": pen.muted, "dash": "dash", "width": 1.2}, col=column, row=1
+            x=limits[column - 1], line={"color": pen.muted, "dash": "dash", "width": 1.2}, layer="below", col=column, row=1
         )
         figure.update_xaxes(title={"text": axis}, range=[0, 112], row=1, col=column)
     if silent_marks:

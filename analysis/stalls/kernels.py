@@ -95,11 +95,13 @@ def _reasons(database: Database, chosen: Filter, by: str) -> pd.DataFrame:
     return found.drop_duplicates(keys).rename(columns={"share": "reason_share"})
 
 
-def longest_first(database: Database, chosen: Filter, shares: pd.DataFrame, by: str) -> pd.DataFrame:
+def longest_first(database: Database, chosen: Filter | None, shares: pd.DataFrame, by: str) -> pd.DataFrame:
     """Order stall shares by the GPU time of what their rows stand for; what has no time comes last, as it was."""
     keys = KEYS[by]
     if by == "launch":
-        timed = launches(database, chosen)[["kernel_id", "duration_ns"]].rename(columns={"duration_ns": "time_ns"})
+        timed = launches(database, chosen or Filter())[["kernel_id", "duration_ns"]].rename(
+            columns={"duration_ns": "time_ns"}
+        )
         times = shares[["kernel_id"]].merge(timed, on="kernel_id", how="left")["time_ns"]
     else:
         times = shares[keys].merge(kernel_table(database, chosen, by)[[*keys, "time_ns"]], on=keys, how="left")[

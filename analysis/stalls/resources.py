@@ -104,7 +104,8 @@ def leaning(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
             use = math.nan if counter is None else known[counter]
             # A group that a profile reports nothing of is unknown, not empty.
             parts = [] if waits is None else [float(waits[name]) for name in resource.groups if name in waits.index]
-            wait = sum(value for value in parts if not math.isnan(value)) if parts else math.nan
+            parts = [value for value in parts if not math.isnan(value)]
+            wait = sum(parts) if parts else math.nan
             leans = use >= LEANS if not math.isnan(use) else wait >= WAITS
             explained, simulated = accounted.get(key, (math.nan, False))
             rows.append(

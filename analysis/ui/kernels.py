@@ -33,9 +33,15 @@ KERNEL, LAUNCH = "kernel", "launch"
 MOST_ROWS, MOST_BARS, MOST_LAUNCHES = 2000, 15, 30
 
 _SHOWN = [
-    "workload", "gpu", "short_name", "grid", "block", "launches", "time_ms", "mean_us", "time_share", "largest",
-    "reason_share", "reason_from", "kind", "accounted", "kernel",
+    "short_name", "largest", "reason_share", "time_ms", "time_share", "mean_us", "launches", "reason_from", "kind",
+    "accounted", "workload", "gpu", "grid", "block", "kernel",
 ]  # fmt: skip
+
+_COLUMNS: dict[str, Any] = {
+    **COLUMNS,
+    "short_name": st.column_config.TextColumn("Kernel, short", width="medium", pinned=True),
+    "workload": st.column_config.TextColumn("Workload", width="medium"),
+}
 
 
 def sentence(table: pd.DataFrame) -> str:
@@ -88,12 +94,12 @@ def listing(table: pd.DataFrame) -> None:
         figure = comparison_bars(
             named, label="name", value="time_ms", title="GPU time of all its launches, ms", unit=" ms", theme=theme()
         )
-        frame.chart(figure, name="kernel-time", alt=alt_text(figure), table=named[_SHOWN], columns=COLUMNS)
+        frame.chart(figure, name="kernel-time", alt=alt_text(figure), table=named[_SHOWN], columns=_COLUMNS)
     st.markdown(f"**{frame.count(len(shown), 'kernel')}**, the most GPU time first. Choose a row to open it.")
     listed = shown.head(MOST_ROWS).reset_index(drop=True)
     keys = [str(key) for key in listed["key"]]
     st.dataframe(
-        listed[_SHOWN], hide_index=True, column_config=COLUMNS, placeholder="–", key="kernels-table",
+        listed[_SHOWN], hide_index=True, column_config=_COLUMNS, placeholder="–", key="kernels-table",
         on_select=lambda: _choose("kernels-table", KERNEL, keys), selection_mode="single-row", alt="kernels",
     )  # fmt: skip
     if len(shown) > MOST_ROWS:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from analysis.charts.differences import differences
+from analysis.charts.overlap import overlap_bars
+from analysis.charts.roofline import roofline_chart
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.charts.theme import alt_text, group_colour, on, reason_colour, template
@@ -105,3 +108,77 @@ def _lightness(colour: str) -> float:
 def _contrast(a: str, b: str) -> float:
     high, low = sorted((_luminance(a), _luminance(b)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def test_families_have_no_common_axis(shares) -> None:
+    other = shares.assign(stall_family="per_warp_active", workload="vit")
+    with pytest.raises(UsageError, match="no common axis"):
+        stall_bars(pd.concat([shares, other]))
+
+
+def test_what_a_gpu_cannot_report_is_outlined_and_not_zero(shares) -> None:
+    figure = stall_bars(shares, unavailable={"V100": ("gmma", "barrier")})
+    outlines = [shape for shape in figure.layout.shapes if shape.line.dash == "dot"]
+    # gmma behind both bars, barrier only behind the one that does not report it after all
+    assert len(outlines) == 3
+    assert all(shape.x0 > 100 for shape in outlines)
+    assert any(trace.name == "not available on this GPU" for trace in figure.data)
+    assert "GMMA" not in _bars(figure)
+    assert not stall_bars(shares).layout.shapes
+
+
+def test_bars_of_short_names_are_told_apart_by_them(shares) -> None:
+    named = shares.drop(columns=["kernel", "grid", "block"])
+    assert len(stall_bars(named).layout.yaxis.categoryarray) == 2
+
+
+def _differences() -> pd.DataFrame:
+    rows = [
+        ("b", "wait", 20.0, 50.0, 30.0, "both"), ("b", "imc_miss", 5.0, None, None, "not available on other"),
+        ("c", "wait", 20.0, 10.0, -10.0, "both"), ("c", "imc_miss", 5.0, 6.0, 1.0, "both"),
+    ]  # fmt: skip
+    columns = ["other", "reason", "share_base", "share_other", "difference", "state"]
+    return pd.DataFrame(rows, columns=columns).assign(other_gpu="V100", cycles_difference=float("nan"))
+
+
+def test_differences_have_a_mark_where_there_is_no_bar() -> None:
+    figure = differences(_differences(), base="a on V100")
+    bars = {trace.name: trace for trace in figure.data if trace.type == "bar"}
+    assert bars["b on V100"].x.tolist()[0] == 30
+    assert pd.isna(bars["b on V100"].x[1])
+    mark = next(trace for trace in figure.data if trace.type == "scatter" and trace.hovertext)
+    assert mark.y[0] == pytest.approx(bars["b on V100"].y[1])  # where its bar would be
+    assert "not available on other" in mark.hovertext[0]
+    assert alt_text(figure).startswith(
+        "Bars of differences from a on V100 by stall reason. Largest: b on V100 Wait +30.0"
+    )
+
+
+def test_overlap_keeps_use_and_wait_apart() -> None:
+    lean = pd.DataFrame(
+        [("a", "DRAM", 71.0, None, True), ("a", "math pipes", None, 12.0, True), ("b", "DRAM", None, None, False),
+         ("b", "math pipes", 40.0, 3.0, True)],
+        columns=["workload", "title", "use", "wait", "leans"],
+    )  # fmt: skip
+    figure = overlap_bars(lean, limits=(30.0, 10.0))
+    bars = [trace for trace in figure.data if trace.type == "bar"]
+    assert [trace.xaxis for trace in bars] == ["x", "x2", "x", "x2"]
+    silent = [text for trace in figure.data if trace.type == "scatter" for text in trace.hovertext or ()]
+    assert sorted(silent) == [
+        "<b>a</b><br>math pipes: no counter states its use", "<b>b</b><br>DRAM: no counter states its use",
+    ]  # fmt: skip
+    assert "a DRAM 71.0 % of its peak" in alt_text(figure)
+    assert "a math pipes 12.0 % of warp cycles" in alt_text(figure)
+
+
+def test_a_roof_stands_over_its_points() -> None:
+    points = pd.DataFrame(
+        [("V100", "k<1>", "k", "job", 2.0, 1000.0, 500.0, 9.0, "memory", "abc")],
+        columns=["gpu", "kernel", "short_name", "workload", "intensity", "gflops", "gbps", "time_ns", "bound", "key"],
+    )
+    peaks = pd.DataFrame({"gflops": [15000.0], "gbps": [900.0]}, index=["V100"])
+    figure = roofline_chart(points, peaks)
+    roof = next(trace for trace in figure.data if trace.mode == "lines")
+    assert max(roof.y) == 15000
+    assert roof.y[0] == pytest.approx(roof.x[0] * 900)
+    assert "reaches 1,000 Gflop/s at 2.00 operations a byte" in alt_text(figure)
