@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,6 +155,8 @@ def list_datasets(*, db: DbOption = None, as_json: JsonOption = False) -> Answer
             column("licence", "licence"),
         ]
         screen.table(rows, [*columns, column("loaded", "loaded", "flag")])
+        for entry in rows:
+            screen.line(f"{entry['name']}, {entry['size'] / 1e6:.1f} MB: {entry['citation']}")
 
     return Answer(rows, show)
 
@@ -170,9 +173,11 @@ def load_dataset(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Load a public data set, from its address or from local copies. `datasets list` says its licence."""
+    """Load a public data set, from its address or from local copies; its licence and citation come first."""
     from analysis.ingest import catalogue
 
+    entry = catalogue.entry(name)
+    sys.stderr.write(f"{entry.title}. Licence: {entry.licence}. Cite: {entry.citation}\n")
     with opened(db, must_exist=False) as database:
         reports = catalogue.load_dataset(database, name, files=list(file or []))
         return _account(database, reports)

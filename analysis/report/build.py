@@ -26,7 +26,7 @@ from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, predictions, sources
+from analysis.store.queries import coruns, exclusions, predictions, sources
 
 _PACKAGES = ("stallscope", "duckdb", "numpy", "pandas", "scikit-learn", "scipy", "plotly")
 
@@ -80,6 +80,7 @@ def dataset_report(
     chosen = _choice(database, dataset, gpus, mechanisms)
     matrices = _matrices(database, dataset, chosen)
     findings = run_checks(database, dataset)
+    left_out = exclusions.said(database, chosen)
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
     results = _evaluations(database, dataset, chosen)
     asked = _ask(database, model_id, chosen, jobs) if model_id else None
@@ -87,7 +88,7 @@ def dataset_report(
         model.section(asked) if asked else None,
         interference.section(matrices),
         stalls.section(shares, bounds, unavailable(database, chosen)),
-        doubts.section(findings),
+        doubts.section(findings, left_out, exclusions.decisions(database, dataset)),
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
         if any(matrix.n for matrix in matrices)
         else None,
@@ -99,7 +100,7 @@ def dataset_report(
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))
     summary += [said for said in (evaluation.sentence_of(result) for result in results[:1]) if said]
-    summary += [said for said in (doubts.sentence(findings),) if said]
+    summary += [said for said in (left_out, doubts.sentence(findings)) if said]
     title = str(sources.datasets(database).set_index("name")["title"].get(dataset) or dataset)
     return ReportDocument(
         kind="data set",

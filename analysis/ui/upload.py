@@ -128,14 +128,19 @@ def form() -> None:
 
 
 def _reading(item: Pending, key: str) -> None:
-    """How a waiting file was read, and which of its rows would not be taken."""
-    with st.expander("How it was read", type="compact"):
-        outcome.account_lines(item.seen.account)
+    """How a waiting file was read, what was noticed, and which of its rows would not be taken."""
     count = item.seen.rejected_count
-    if count:
-        with st.expander(f"{frame.count(count, 'row')} would be rejected", type="compact"):
-            if count > len(item.seen.rejected):
-                st.caption(f"The first {len(item.seen.rejected):,} of {count:,}.")
+    label = ["How it was read"]
+    label += [frame.count(len(item.seen.warnings), "note")] if item.seen.warnings else []
+    label += [f"{frame.count(count, 'row')} would be rejected"] if count else []
+    with st.expander(" · ".join(label), type="compact"):
+        outcome.account_lines(item.seen.account)
+        for text in item.seen.warnings:
+            st.caption(f":orange[:material/warning:] {markdown.sentence(text, 600)}")
+        if count:
+            shown = len(item.seen.rejected)
+            first = f", the first {shown:,} of {count:,}" if count > shown else ""
+            st.markdown(f"**Rows that would be rejected**{first}")
             outcome.rejected_rows(pd.DataFrame(item.seen.rejected), name=f"would-be-rejected-{key}")
 
 
@@ -145,12 +150,6 @@ def _row(item: Pending) -> None:
     key = item.file.sha256[:16]
     with what:
         st.markdown(f"**{markdown.plain(item.file.name)}**  \n:small[{_described(item)}]")
-        if item.loadable and item.seen.warnings:
-            with st.expander(frame.count(len(item.seen.warnings), "note"), type="compact"):
-                for text in item.seen.warnings:
-                    st.caption(f":orange[:material/warning:] {markdown.sentence(text, 600)}")
-        if item.loadable:
-            _reading(item, key)
     mappable = item.seen.columns if item.duplicate is None else []
     if mappable and mapping.editor(item.file.path, item.file.name, mappable, key):
         _look_again()
@@ -180,6 +179,7 @@ def _row(item: Pending) -> None:
                 placeholder="Which GPU?",
                 help="The file names the compute capability at most; the first ones in the list have it.",
             )
+    _reading(item, key)
 
 
 def _look_again() -> None:

@@ -214,3 +214,15 @@ def test_training_counts_what_was_left_out_by_its_rule(database: Database, corun
     assert len(whole) - len(frame) == 5
     assert frame.left_out == {"no target": 1, "by the user, rule exactly-one": 5}
     assert frame.runs == whole.runs
+
+
+def test_a_report_says_what_is_left_out(database: Database, coruns) -> None:
+    from analysis.report.build import dataset_report
+
+    coruns(_runs(lambda i, j: 1.0 if i == 0 else 1.05 + 0.013 * i + 0.0171 * j))
+    exclude(database, "exactly-one", "own", why="clipped by the scheduler", by="ada")
+    document = dataset_report(database, "own")
+    assert "Left out by the user: 5 slowdowns (rule exactly-one)." in document.summary
+    text = document.model_dump_json()
+    assert "clipped by the scheduler" in text
+    assert '"ada"' in text

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
+
 from analysis.interference.finding import Finding, counted
 from analysis.report.document import Block, Section, Text
 from analysis.report.table import column, table
+from analysis.store.queries.exclusions import NOUNS
 
 _COLUMNS = (
     column("severity", "severity"),
@@ -17,13 +20,45 @@ _COLUMNS = (
 )
 
 
-def section(findings: Sequence[Finding]) -> Section:
-    """Make the section; an empty list of findings is a finding too."""
+_DECIDED = (
+    column("rule", "rule"),
+    column("place", "where"),
+    column("what", "left out"),
+    column("condition", "only where"),
+    column("why", "why", "prose"),
+    column("decided_by", "by"),
+    column("decided_on", "on"),
+)
+
+
+def section(findings: Sequence[Finding], left_out: str = "", decisions: pd.DataFrame | None = None) -> Section:
+    """Make the section; an empty list of findings is a finding too.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        What the checks found.
+    left_out : str
+        What the user left out of the figures, in a sentence; empty: nothing.
+    decisions : pd.DataFrame, optional
+        As `analysis.store.queries.exclusions.decisions` gives them.
+    """
     if not findings:
         blocks: tuple[Block, ...] = (Text(sentences=("The checks of the data found nothing to doubt.",)),)
     else:
         rows = [finding.to_dict() for finding in findings]
         blocks = (table("Findings of the data checks", rows, _COLUMNS),)
+    if left_out and decisions is not None:
+        said = f"{left_out} No figure of this report counts them; they are still in the database."
+        made = [
+            {
+                **row,
+                "what": counted(int(row["count"]), *NOUNS[row["scope"]]),
+                "decided_on": f"{row['decided_at']:%Y-%m-%d %H:%M}",
+            }
+            for row in decisions.astype(object).where(decisions.notna(), None).to_dict("records")
+        ]
+        blocks = (*blocks, Text(sentences=(said,)), table("Left out by the user", made, _DECIDED))
     return Section(key="checks", title="Which numbers to doubt", blocks=blocks)
 
 
