@@ -15,7 +15,7 @@ from analysis.store.queries import coruns
 #: Columns of a comparison, one row a run; `analysis.sharing.compare` makes the same by simulation.
 COLUMNS = (
     "gpu", "jobs", "k", "mechanism", "setting", "run_id", "outcome", "note", "stp", "together", "antt", "fairness",
-    "worst", "p99_inflation", "simulated",
+    "jain", "worst", "p99_inflation", "simulated",
 )  # fmt: skip
 
 #: Figures of a comparison: title, and whether a smaller one is better.
@@ -24,6 +24,8 @@ MEASURES = {
     "stp": ("STP", False),
     "antt": ("ANTT, x", True),
     "fairness": ("fairness", False),
+    "jain": ("Jain's index", False),
+    "worst": ("worst S, x", True),
     "p99_inflation": ("p99 inflation, x", True),
 }
 
@@ -49,7 +51,7 @@ def compare(
     pd.DataFrame
         One row a run: gpu, jobs (sorted names), k, mechanism, setting (what tells runs under one mechanism apart, such
         as a thread percentage; empty otherwise), run_id, outcome, note, stp, together (minutes for what takes 100 one
-        after the other), antt, fairness, worst (largest S), p99_inflation (mean over the members with a latency),
+        after the other), antt, fairness, jain, worst (largest S), p99_inflation (mean over the members with a latency),
         simulated. NaN where a value is not known.
     """
     chosen = Filter(datasets=(dataset,), gpus=(gpu,) if gpu else ())
@@ -80,7 +82,7 @@ def _run(part: pd.DataFrame) -> dict[str, Any]:
         "jobs": tuple(sorted(part["workload"])),
         "k": int(first["k"]),
         "mechanism": first["mechanism"],
-        "setting": _shares(part["thread_percentage"]),
+        "setting": _caps(part),
         "run_id": int(first["run_id"]),
         "outcome": first["run_outcome"],
         "note": "" if ran else note or "did not run",
@@ -94,23 +96,34 @@ def figures(slowdowns: np.ndarray, inflation: np.ndarray) -> dict[str, float]:
     """Return the figures of one run from its members' slowdowns and p99 inflations (NaN: none)."""
     known = np.isfinite(inflation)
     if not np.isfinite(slowdowns).all():
-        return dict.fromkeys(("stp", "together", "antt", "fairness", "worst", "p99_inflation"), float("nan"))
+        return dict.fromkeys((*MEASURES, "p99_inflation"), float("nan"))
     stp = metrics.stp(slowdowns)
     return {
         "stp": stp,
         "together": float(metrics.together_per_100(stp)),
         "antt": metrics.antt(slowdowns),
         "fairness": metrics.fairness(slowdowns),
+        "jain": metrics.jain(slowdowns),
         "worst": metrics.worst(slowdowns),
         "p99_inflation": float(inflation[known].mean()) if known.any() else float("nan"),
     }
 
 
-def _shares(percentages: pd.Series[float]) -> str:
-    values = percentages.astype(float)
-    if not (values < 100).any():
+def _caps(part: pd.DataFrame) -> str:
+    """Name what each client of a run was given: its MIG profile, its threads, its memory; nothing where all had all."""
+    shares, room = part["thread_percentage"].astype(float), part["memory_cap_mib"].astype(float)
+    slices = part["mig_profile"]
+    if not ((shares < 100).any() or room.notna().any() or slices.notna().any()):
         return ""
-    return " / ".join(f"{100.0 if np.isnan(value) else value:.0f} %" for value in values)
+    any_share = bool((shares < 100).any())
+    words = []
+    for share, cap, profile in zip(shares, room, slices, strict=True):
+        given = [str(profile)] if isinstance(profile, str) else []
+        given += [f"{100.0 if np.isnan(share) else share:.0f} %"] if any_share else []
+        given += [] if np.isnan(cap) else [f"{cap:,.0f} MiB"]
+        words.append(", ".join(given) or "no cap")
+    # In one order, so that sets compare; who got which part stands in the table of the jobs.
+    return " / ".join(sorted(words, reverse=True))
 
 
 def _telling(mechanisms: pd.Series[str], notes: pd.Series[str]) -> list[str]:

@@ -47,23 +47,23 @@ def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
     return text
 
 
-def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> list[str]:
-    """Draw one matrix of workloads, or several on one scale, to click and to walk; return what is to be noted."""
+def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> None:
+    """Draw one matrix of workloads, or several on one scale, to click and to walk."""
     sizes = [len(one.workloads) for one in found.values()]
     if not all(sizes):
         st.info("No workload of this choice was measured here.")
-        return []
+        return
     if max(sizes) > MOST:
         st.info(
             f"More than {MOST} workloads are too many for one picture: choose others, or fewer of them in the sidebar."
         )
-        return []
+        return
     shown = {gpu: matrixview.ordered(one, view.how) for gpu, one in found.items()}
     if len(shown) > 1:
         parts = list(shown.values())
         figure = slowdown_multiples(parts, values=view.value, theme=theme())
         matrix.show_multiples(parts, figure, alt=alt_text(figure), values=view.value)
-        return []
+        return
     one = next(iter(shown.values()))
     picked = matrix.chosen(shown)
     predicted = matrixview.predictions(one, view)
@@ -81,7 +81,6 @@ def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> list[str
     matrix.show(drawn, figure, alt=alt_text(figure), values=value, predicted=guess)
     if predicted is not None:
         st.caption(sentence(" ".join(predicted.notes)))
-    return []
 
 
 def draw_groups(
@@ -89,16 +88,15 @@ def draw_groups(
     names: Mapping[str, Sequence[str]],
     view: matrixview.View,
     picked: tuple[str, str] | None,
-) -> list[str]:
-    """Draw matrices of groups, the medians of their workloads; return what is to be noted."""
+) -> None:
+    """Draw matrices of groups, the medians of their workloads."""
     noun = matrixview.GROUPINGS[view.group][1]
-    notes: list[str] = []
     if view.layer != matrixview.MEASURED:
         st.caption("Groups show what was measured; open two of them to see predictions.")
     value = "slowdown" if view.value == "difference" else view.value
     for gpu, one in found.items():
         grouped = by_group(one, names[gpu], noun)
-        notes.append(grouped.notes[-1])
+        st.caption(grouped.notes[-1])
         if len(found) > 1:
             frame.subheading(plain(gpu))
         if len(grouped.workloads) > MOST:
@@ -106,4 +104,3 @@ def draw_groups(
             continue
         figure = slowdown_heatmap(grouped, values=value, selected=picked, theme=theme())
         matrix.show(grouped, figure, alt=alt_text(figure), values=value, keys=matrix.GROUPS)
-    return notes

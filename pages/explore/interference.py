@@ -36,17 +36,14 @@ def page() -> None:
     with heading:
         frame.header(QUESTION, chosen, simulated=simulated)
         frame.answer(matrixpicture.answer(next(iter(found.values())), view))
-    notes: list[str] = []
     if view.group == "workload":
-        one_pair(found, view, picture, notes)
+        one_pair(found, view, picture)
     else:
-        groups(found, view, picture, notes)
-    rests(found, view, notes)
+        groups(found, view, picture)
+    rests(found, view)
 
 
-def one_pair(
-    found: dict[str, SlowdownMatrix], view: matrixview.View, picture: DeltaGenerator, notes: list[str]
-) -> None:
+def one_pair(found: dict[str, SlowdownMatrix], view: matrixview.View, picture: DeltaGenerator) -> None:
     """Show the matrices, and the panel of the chosen cell below them."""
     with st.container():
         frame.subheading("One pair")
@@ -57,26 +54,26 @@ def one_pair(
         else:
             cell.panel(found[picked[0]], picked[1], picked[2])
     with picture:
-        notes += matrixpicture.draw(found, view)
+        matrixpicture.draw(found, view)
 
 
-def groups(found: dict[str, SlowdownMatrix], view: matrixview.View, picture: DeltaGenerator, notes: list[str]) -> None:
+def groups(found: dict[str, SlowdownMatrix], view: matrixview.View, picture: DeltaGenerator) -> None:
     """Show the matrices of groups; the chosen two groups open into the matrix of their workloads."""
     known = cached(sources.workloads, database(), Filter(datasets=(next(iter(found.values())).dataset,)))
     noun = matrixview.GROUPINGS[view.group][1]
     names = {gpu: matrixview.group_names(one, view.group, known) for gpu, one in found.items()}
     with picture:
         picked = matrix.group_pickers(sorted({name for part in names.values() for name in part}), noun)
-        notes += matrixpicture.draw_groups(found, names, view, picked)
+        matrixpicture.draw_groups(found, names, view, picked)
     if picked is None:
         st.caption(f"Click a cell, or choose two {noun} above it, to open them into their workloads.")
         return
     opened = {gpu: members_of(one, names[gpu], picked) for gpu, one in found.items()}
     frame.subheading(" beside ".join(dict.fromkeys(plain(name) for name in picked)))
-    one_pair(opened, view, st.container(), notes)
+    one_pair(opened, view, st.container())
 
 
-def rests(found: dict[str, SlowdownMatrix], view: matrixview.View, notes: list[str]) -> None:
+def rests(found: dict[str, SlowdownMatrix], view: matrixview.View) -> None:
     """Say what the matrices rest on, and what was decided on the way."""
     frame.basis(
         frame.count(sum(one.n for one in found.values()), "run of two", "runs of two"),
@@ -85,7 +82,7 @@ def rests(found: dict[str, SlowdownMatrix], view: matrixview.View, notes: list[s
         f"predictions of {view.model.title}" if view.model else "",
         simulated=any(one.simulated for one in found.values()),
     )
-    said = list(dict.fromkeys([note for one in found.values() for note in one.notes] + notes))
+    said = list(dict.fromkeys(note for one in found.values() for note in one.notes))
     flagged = sorted({job for one in found.values() for job in one.flagged})
     if flagged:
         said.insert(

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analysis.interference.mechanisms import compare
-from analysis.ui import empty, filters, frame, mechanisms
+from analysis.ui import collocation, empty, filters, frame, mechanisms
 from analysis.ui.resources import cached, database
 
 QUESTION = "MPS, MIG, time-slicing or priority?"
@@ -31,14 +31,18 @@ def page() -> None:
             persist_state="session",
         )
     with heading:
-        simulated = view == SIMULATED or (there and bool(runs["simulated"].any()))
+        simulated = view == SIMULATED or (runs is not None and bool(runs["simulated"].any()))
         frame.header(QUESTION, chosen if name and view == MEASURED else None, simulated=simulated)
-    if view == MEASURED:
-        mechanisms.measured(runs)
+    if view == MEASURED and name is not None and runs is not None:
+        shown = mechanisms.measured(runs)
+        collocation.members(shown, name)
+        collocation.questions(shown, name)
+        collocation.isolation(list(dict.fromkeys(shown["mechanism"])))
         return
     if not there:
         empty.state("No set of jobs here was measured under two mechanisms; below, by simulation.", empty.CORUN)
     mechanisms.simulated()
+    collocation.isolation()
 
 
 page()
