@@ -117,8 +117,11 @@ def _join_traces(
         found = known.reindex(pd.MultiIndex.from_frame(left[["profile_id", *keys]])).to_numpy()
         if np.isnan(found).all():
             continue
-        part = weights.loc[left.index, "time_ns"].fillna(1.0)
-        whole = part.groupby([left[key] for key in ["profile_id", *keys]]).transform("sum")
+        one_kernel = [left[key] for key in ["profile_id", *keys]]
+        part = weights.loc[left.index, "time_ns"]
+        # Nanoseconds of some and a plain 1 for the others would be two units in one sum.
+        part = part.where(part.notna().groupby(one_kernel).transform("all"), 1.0)
+        whole = part.groupby(one_kernel).transform("sum")
         weights.loc[left.index, "traced_ns"] = found * (part / whole).to_numpy()
 
 

@@ -31,7 +31,7 @@ def page() -> None:
     table = transfers(pairs, limit)
     simulated = any(one.simulated for one in found.values())
     with heading:
-        frame.header(QUESTION, chosen, simulated=simulated)
+        frame.header(QUESTION, chosen, simulated=simulated, about="coruns")
         frame.answer(architectures.answer(table, source, target, limit))
     architectures.warning(table)
     architectures.picture(pairs, source, target, limit)

@@ -19,7 +19,7 @@ def page() -> None:
         return
     by = str(st.session_state.get("group") or "kernel")
     table = cached(kernel_table, database(), chosen, by if by in LEVELS else "kernel")
-    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False)
+    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False, about="profiles")
     if table.empty:
         frame.answer("No kernel of this choice is loaded.")
         empty.state("Profiles and time traces bring kernels.", empty.PROFILE)

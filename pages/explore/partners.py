@@ -35,7 +35,7 @@ def page() -> None:
     kept = set(cached(sources.workloads, database(), chosen)["workload"])
     pairs = pairs[pairs["partner"].isin(kept) & (pairs["workload"].isin(kept) | (pairs["workload"] == job))]
     with heading:
-        frame.header(QUESTION, chosen, simulated=matrix.simulated)
+        frame.header(QUESTION, chosen, simulated=matrix.simulated, about="coruns")
         frame.answer(partners.answer(pairs, limit, gpu, job))
     partners.partners_of(pairs, limit, job)
     frame.subheading("Who suffers, who hurts")

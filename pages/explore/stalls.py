@@ -92,7 +92,7 @@ def page() -> None:
         empty.state("There are no profiles yet.", empty.PROFILE)
         return
     table = cached(verdicts, database(), chosen, "workload")
-    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False)
+    frame.header(QUESTION, chosen, simulated=bool(table["simulated"].any()) if len(table) else False, about="profiles")
     {"why": why, "compare": compare, "together": together}[view()](chosen, table)
 
 

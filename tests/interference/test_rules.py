@@ -173,9 +173,12 @@ def test_did_not_run_and_zeros(database: Database, coruns) -> None:
 
 
 def test_what_the_importer_set_aside_is_told(database: Database, coruns) -> None:
-    coruns(_pairs("abc", _sound), set_aside={"mirrored_cell": 3}, report={"measured_during_corun": ["gpu_util"]})
+    coruns(_pairs("abc", _sound), set_aside={"mirrored_cell": 3, "scale_above_1": 7}, report={"measured_during_corun": ["gpu_util"]})
     (mirrored,) = _only(database, "mirrored-cells")
     assert mirrored.count == 3
+    (aside,) = _only(database, "set-aside")
+    assert aside.count == 7
+    assert "jobs on several GPUs" in aside.sentence
     (during,) = _only(database, "measured-during-corun")
     assert "gpu_util of coruns.csv was measured during the co-run" in during.sentence
 
@@ -275,6 +278,7 @@ def test_public_campaigns_show_their_known_faults(database: Database, datasets: 
         assert ("averaged-self-pairs", gpu) in simulation
         assert ("averaged-self-pairs", gpu) not in oracle
     assert simulation["mirrored-cells", "gavel_simulation_throughputs.json"] == 975
+    assert simulation["set-aside", "gavel_simulation_throughputs.json"] == 3420 + 5304
 
 
 def test_public_time_slicing_shows_its_known_faults(database: Database, datasets: Path) -> None:
@@ -288,4 +292,5 @@ def test_public_time_slicing_shows_its_known_faults(database: Database, datasets
     (finding,) = RULES["faster-than-alone"](database, "lucid")
     assert "of 2,458 members" in finding.sentence
     assert "17.5 %" in finding.sentence
+    assert "23.3 % are below 1" in finding.sentence
     assert ("exactly-one", "RTX 3090") not in counts  # three decimals: 1.000 is no more frequent than its neighbours

@@ -174,6 +174,24 @@ def test_a_time_trace_weighs_the_kernels_and_tells_the_profiled_share(database: 
     assert _row(by_kernel, "wait", kernel="a")["profiled"] == pytest.approx(60)
 
 
+def test_weights_of_two_tools_are_never_mixed(database: Database, profile) -> None:
+    """A trace weighs the kernels that it saw; durations of the profiler don't step in for the others."""
+    profile(
+        [
+            {"name": "a", "duration_ns": 1000.0, "metrics": {ACTIVE.format("wait"): 60.0}},
+            {"name": "b", "duration_ns": 9000.0, "metrics": {ACTIVE.format("wait"): 20.0}},
+            {"name": "b", "grid": "(2, 1, 1)", "metrics": {ACTIVE.format("wait"): 40.0}},
+            {"name": "not traced", "duration_ns": 5000.0, "metrics": {ACTIVE.format("wait"): 90.0}},
+        ]
+    )
+    trace = [{"name": "a", "duration_ns": 100.0, "invocations": 2}, {"name": "b", "duration_ns": 300.0}]
+    profile(trace, name="trace.csv", format="nsys-kernsum")
+    row = _row(stall_shares(database), "wait")
+    assert row["weight"] == "GPU time"
+    # b's two launches share its 300 ns alike, as the profiler timed one of them only; what was not traced has no part.
+    assert row["share"] == pytest.approx((200 * 60 + 150 * 20 + 150 * 40) / 500)
+
+
 def test_durations_from_another_file_of_the_workload_serve(database: Database, profile) -> None:
     stalls = [
         {"name": "a", "grid": "(1, 1, 1)", "block": "(32, 1, 1)", "metrics": {ACTIVE.format("wait"): 60.0}},
