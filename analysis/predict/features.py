@@ -84,7 +84,7 @@ def build(
     if lacking := int((~good & ~members["left_out"].to_numpy(dtype=bool)).sum()):
         left_out["no target"] = lacking
     for rule, count in exclusions.members_left_out(database, chosen).itertuples(index=False):
-        left_out[f"by the user, rule {rule}"] = int(count)
+        left_out[f"{exclusions.REASON}{rule}"] = int(count)
     if not good.any():
         raise NotEnoughDataError(
             f"no member of data set {dataset} has a slowdown{_chosen(chosen)}",

@@ -18,7 +18,7 @@ from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.merge import merge_workloads
 from analysis.store.parsed import Parsed
 from analysis.store.queries import coruns as queries
-from analysis.store.queries import exclusions, overview, profiles, sources
+from analysis.store.queries import exclusions, overview, predictions, profiles, sources
 
 NAMES = "abcdef"
 
@@ -226,3 +226,20 @@ def test_a_report_says_what_is_left_out(database: Database, coruns) -> None:
     text = document.model_dump_json()
     assert "clipped by the scheduler" in text
     assert '"ada"' in text
+
+
+def test_a_stored_comparison_says_that_decisions_changed_since(database: Database, coruns) -> None:
+    coruns(_runs(lambda i, j: 1.0 if i == 0 else 1.05 + 0.013 * i + 0.0171 * j))
+    empty = pd.DataFrame(columns=list(predictions.PREDICTION_COLUMNS))
+    predictions.save_evaluation(database, "e1", "own", "unseen-pair", {}, {"left_out": {}, "notes": []}, empty)
+    assert predictions.evaluation(database, "e1")["result"]["notes"] == []
+    exclude(database, "exactly-one", "own")
+    (note,) = predictions.evaluation(database, "e1")["result"]["notes"]
+    assert "rule exactly-one" in note
+    left = {f"{exclusions.REASON}exactly-one": 5}
+    predictions.save_evaluation(database, "e2", "own", "unseen-pair", {}, {"left_out": left}, empty)
+    stored = predictions.evaluations(database).set_index("evaluation_id")["result"]
+    assert "notes" not in stored["e2"]
+    keep(database, "exactly-one")
+    stored = predictions.evaluations(database).set_index("evaluation_id")["result"]
+    assert "kept again" in stored["e2"]["notes"][0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import duckdb
@@ -38,6 +40,10 @@ _THING = (
     "g := CASE WHEN scope IN ('solo', 'profile', 'feature') THEN gpu END, "
     "f := CASE WHEN scope IN ('source', 'series') THEN source_id END)"
 )
+
+
+#: How the count of members that the user left out is called among those left out for other reasons.
+REASON = "by the user, rule "
 
 
 @dataclass(frozen=True)
@@ -226,6 +232,32 @@ def members_left_out(database: Database, chosen: Filter | None = None) -> pd.Dat
                     OR (x.scope = 'solo' AND x.workload_id = m.workload_id AND x.gpu = r.gpu))
             WHERE {where} GROUP BY rule ORDER BY rule""",
         values,
+    )
+
+
+def changed_since(database: Database, dataset: str, moment: datetime, counted: Mapping[str, int]) -> str | None:
+    """Say by which rules rows were left out or kept again since a figure was made; None where nothing changed.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        Data set of the figure.
+    moment : datetime
+        When it was made.
+    counted : mapping of str to int
+        What it counted as left out, by reason; those of the user are called `REASON` and the rule.
+    """
+    now = decisions(database, dataset)
+    now = now[now["scope"].isin(ABOUT["coruns"])]
+    later = set(now.loc[now["decided_at"] > pd.Timestamp(moment), "rule"])
+    back = {reason.removeprefix(REASON) for reason in counted if reason.startswith(REASON)} - set(now["rule"])
+    if not later | back:
+        return None
+    return (
+        f"Since these figures were made, rows were left out or kept again (rule {', '.join(sorted(later | back))}); "
+        "score the predictors again."
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from analysis.errors import NotFoundError
 from analysis.store.database import Database
+from analysis.store.queries import exclusions
 
 #: Columns of a prediction, in the order of the table, without the ids of what made it.
 PREDICTION_COLUMNS = (
@@ -73,6 +74,8 @@ def evaluations(database: Database, dataset: str | None = None) -> pd.DataFrame:
     )
     for column in ("request", "result"):
         found[column] = [json.loads(text) for text in found[column]]
+    for made in found.to_dict("records"):
+        _note(database, made)
     return found
 
 
@@ -91,7 +94,9 @@ def evaluation(database: Database, evaluation_id: str) -> dict[str, Any]:
     if found.empty:
         raise NotFoundError(f"there is no evaluation {evaluation_id!r}", "Run it again, or choose one of the list.")
     row: dict[str, Any] = {str(name): value for name, value in found.iloc[0].items()}
-    return {**row, "request": json.loads(row["request"]), "result": json.loads(row["result"])}
+    made = {**row, "request": json.loads(row["request"]), "result": json.loads(row["result"])}
+    _note(database, made)
+    return made
 
 
 def predictions(database: Database, evaluation_id: str, predictor: str | None = None) -> pd.DataFrame:
@@ -115,6 +120,14 @@ def delete_evaluation(database: Database, evaluation_id: str) -> None:
     with database.write() as cursor:
         cursor.execute("DELETE FROM prediction WHERE evaluation_id = ?", [evaluation_id])
         cursor.execute("DELETE FROM evaluation WHERE evaluation_id = ?", [evaluation_id])
+
+
+def _note(database: Database, made: dict[str, Any]) -> None:
+    """Add to a stored comparison's notes what the user decided about its rows since."""
+    result = made["result"]
+    since = exclusions.changed_since(database, made["dataset"], made["created_at"], result.get("left_out") or {})
+    if since:
+        result["notes"] = [*(result.get("notes") or []), since]
 
 
 def _table(predictions: pd.DataFrame) -> pa.Table:
