@@ -10,7 +10,7 @@ from pathlib import Path
 SAID: dict[str, tuple[str, ...]] = {
     "xplacer-v100-ncu2019-spmv.txt": ("unaccounted", "max_rate", "lost letters"),
     "polyfhe-rtx4090-stall-set1.csv": ("unaccounted", "42.6 %", "43.2 %"),
-    "clima-a100-details-base.csv": ("no stall reasons in the file beside the top reason that the rules name",),
+    "clima-a100-details-base.csv": ("no stall reasons beside the top one that the rules name",),
     "llmperf-rtx5090-details-k1.csv": ("flop_count_sp.sum came as n/a",),
     "roofline-rtx5070-ncu-gemm-tiled.csv": ("program's own output: RTX 5070",),
     "turing-windows-ncu-na.csv": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from analysis.ingest.numbers import Separators
 from analysis.store.parsed import Frame, Parsed
 
 MAX_RATE = "max_rate"
+#: Words in a file's name by which a profile claims to be of several jobs at once.
+_BESIDE = re.compile(r"(?<![a-z])(?:mps|co-?locat\w*|co-?run\w*)(?![a-z])", re.IGNORECASE)
 _DEVICE_NAME = "device__attribute_display_name"
 
 
@@ -141,6 +144,11 @@ def _told(
     family = built.marks.main_family()
     known = share[~np.isnan(share)]
     warnings = [f"{text[0].upper()}{text[1:]}." for text in opened.oddities]
+    if (beside := _BESIDE.search(guesses.stem(opened.name))) is not None:
+        warnings.append(
+            f"The name of the file ({beside[0]}) says that another job ran meanwhile: ncu merges clients of MPS "
+            "and serialises kernels, so this profile is read as one of the job alone."
+        )
     if separators.guessed:
         warnings.append(f"{separators.why[0].upper()}{separators.why[1:]}.")
     warnings += _about_names(absent, wrong_names, corrupt)

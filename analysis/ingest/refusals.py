@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.csvheader import MAX_COLUMNS
 from analysis.ingest.format import Opened
+from analysis.ingest.near_misses import lacks_names, near_miss
 
 #: Turns a report of Nsight Compute into what StallScope reads.
 NCU_EXPORT = "ncu --import {} --csv --page raw --print-units base > profile.csv"
@@ -139,6 +140,9 @@ def _text(opened: Opened) -> tuple[str, str]:
             + NCU_EXPORT.format("REPORT.ncu-rep")
             + "`, and load that.",
         )
+    near = near_miss(head)
+    if near is not None:
+        return near
     lines = head.splitlines()
     fault = profiler_fault(lines)
     if fault is not None:
@@ -165,6 +169,11 @@ def _table(lines: list[str]) -> tuple[str, str]:
         return f"the table has {len(best):,} columns", f"Keep those that are needed, at most {MAX_COLUMNS:,}."
     if len(best) < 2:
         return "this is text without a table that is known here", _KNOWN
+    if lacks_names(best):
+        return (
+            "its first line holds values, so the names of the columns are missing",
+            "Write a line with a name for each column on top of it; then it can be mapped by hand when it is uploaded.",
+        )
     shown = ", ".join(name.strip()[:40] or "(no name)" for name in best[:6])
     more = f" and {len(best) - 6} more" if len(best) > 6 else ""
     return f"this is a table that no format claims, with the columns {shown}{more}", _KNOWN

@@ -101,7 +101,7 @@ def test_rules_carry_the_top_reason(database: Database, tmp_path: Path) -> None:
     report = load(database, tmp_path, long_form([Row(0, "Duration", "1,056.06", "us"), rule, advice], era=20))
     assert (report.rows_read, report.rows_rejected, report.stall_reasons) == (3, 0, [])
     assert report.report["top_reasons_from_rules"] == ["barrier"]
-    assert any("top reason" in text and "ncu --csv" in text for text in report.warnings)
+    assert any("top one that the rules name" in text and "ncu --csv" in text for text in report.warnings)
     rules = profiles.rules(database)
     assert rules["top_reason"].tolist()[:1] == ["barrier"]
     assert rules["top_share"].tolist()[0] == 31.8
@@ -248,3 +248,12 @@ def test_the_gpu_comes_from_the_cc_the_output_or_the_user(tmp_path: Path) -> Non
             report = import_file(own, path, hints=Hints(gpu=gpu))
             assert report.gpus == expected
             assert words is None or any(words in text for text in report.warnings)
+
+
+@pytest.mark.parametrize(("name", "told"), [("bert_mps.csv", True), ("a-colocated.csv", True), ("compsys.csv", False)])
+def test_profiles_that_claim_to_be_of_two_jobs_are_flagged(tmp_path: Path, name: str, told: bool) -> None:
+    path = tmp_path / name
+    path.write_bytes(long_form(profile_rows()))
+    with Database(None) as own:
+        warnings = import_file(own, path).warnings
+    assert any("another job ran meanwhile" in text for text in warnings) is told

@@ -67,6 +67,26 @@ CASES = {
     "lfs pointer": ("a.csv", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", ("git lfs pull",)),
     "json": ("a.json", b'{"a": [1, 2]}', ("JSON", "StallScope reads")),
     "another table": ("a.csv", b"city,people,area\nBern,134591,51.6\n", ("city, people, area", "StallScope reads")),
+    "source page": (
+        "a.csv",
+        b'"#","Address","Source","Warp Stall Sampling (All Samples)","stall_long_sb"\n"0","0x7f","MOV R1","12","7"\n',
+        ("source page", "--page raw"),
+    ),
+    "summary over all kernels": (
+        "a.csv",
+        b'"Device","Section Name","Metric Name","Metric Unit","Minimum","Average"\n"0","s","m","","1","1"',
+        ("over all kernels", "--print-summary per-kernel"),
+    ),
+    "nsys stats as text": (
+        "a.txt",
+        b" Time (%)  Total Time (ns)  Instances  Avg (ns)  Name\n --------  -----\n 50.0  1,000,000  2  500,000  k()",
+        ("`nsys stats` prints", "--format csv"),
+    ),
+    "no names of columns": (
+        "a.csv",
+        b"resnet50,8,throughput,132.94,latency,0.00752\nvgg16,8,throughput,99.1,latency,0.01\n",
+        ("first line holds values", "on top of it"),
+    ),
     "words": ("a.txt", b"hello\nworld\n", ("text without a table",)),
     "cut off": ("a.csv", GOOD[:-9], ("cut off in the middle", "line 22")),
     "cut off in the unit": ("a.csv", GOOD[: GOOD.rindex(b'"25.17"') - 9], ("cut off in the middle", "line 22")),
