@@ -55,7 +55,8 @@ def finding(found: Finding, dataset: str) -> None:
     with st.container(border=True, key=f"finding-{key}"):
         st.markdown(f"{MARKS[found.severity]} **{plain(_title(found.rule))}** · {plain(found.where)}")
         st.markdown(sentence(found.sentence))
-        with st.expander(f"The {frame.count(len(found.rows), 'row')} behind it", type="compact"):
+        number = len(found.rows)
+        with st.expander(f"The {'row' if number == 1 else f'{number:,} rows'} behind it", type="compact"):
             _rows(found, dataset, key)
 
 
@@ -138,7 +139,8 @@ def _who() -> str:
 
 
 def _title(rule: str) -> str:
-    return rule.replace("-", " ").capitalize()
+    own = {"hard-coded": "Hard-coded", "measured-during-corun": "Measured during the co-run"}
+    return own.get(rule, rule.replace("-", " ").capitalize())
 
 
 def _labels(table: pd.DataFrame) -> dict[str, object]:
