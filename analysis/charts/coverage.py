@@ -21,7 +21,7 @@ def coverage(
     Parameters
     ----------
     frame : pd.DataFrame
-        The column ``label``, coverage (percent), and where known width (percent) and groups; rows without a coverage
+        The column ``label``, coverage (percent), and where known width (in S) and groups; rows without a coverage
         are left out.
     label : str
         Column of the names.
@@ -75,7 +75,7 @@ def _note(row: Mapping[Any, Any]) -> str:
     parts = []
     width, groups = row.get("width"), row.get("groups")
     if width is not None and not np.isnan(float(width)):
-        parts.append(f"width {significant(float(width))} %")
+        parts.append(f"width {significant(float(width))} x")
     if groups is not None and not np.isnan(float(groups)):
         parts.append(f"{int(float(groups))} groups")
     return f", {', '.join(parts)}" if parts else ""

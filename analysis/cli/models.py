@@ -18,11 +18,13 @@ from analysis.cli.options import (
     ModelOption,
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
+from analysis.errors import UsageError
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
     from analysis.predict.explain import Explanation
     from analysis.predict.jobs import JobPrediction
+    from analysis.predict.models import ModelCard
 
 #: Fields of a manifest that only a program needs, left out of the list of models.
 _INTERNAL = {"ranges", "columns", "calibration"}
@@ -79,12 +81,36 @@ def train(
     return Answer(card, show)
 
 
-def models(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
-    """List the trained models, the newest first."""
+def models(
+    *,
+    card: Annotated[str | None, typer.Option("--card", metavar="ID", help="Print this model's card, Markdown.")] = None,
+    activate: Annotated[
+        str | None, typer.Option("--activate", metavar="ID", help="Let this model answer for its data set.")
+    ] = None,
+    delete: Annotated[str | None, typer.Option("--delete", metavar="ID", help="Take this model out.")] = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """List the trained models, the newest first; or print, activate or delete one."""
+    from analysis.predict import activemodel
+    from analysis.predict.models import card as read
+    from analysis.predict.models import delete as remove
     from analysis.predict.models import list_models
 
+    if sum(value is not None for value in (card, activate, delete)) > 1:
+        raise UsageError("more than one thing is asked for", "Give one of --card, --activate and --delete.")
     with opened(db) as database:
-        cards = [card.model_dump(mode="json", exclude=_INTERNAL) for card in list_models(database)]
+        if card is not None:
+            return _card(read(database, card))
+        if delete is not None:
+            remove(database, delete)
+        if activate is not None:
+            activemodel.activate(database, activate)
+        found = list_models(database)
+        first = {activemodel.active(database, name) for name in {one.dataset for one in found}}
+        cards = [
+            {**one.model_dump(mode="json", exclude=_INTERNAL), "active": one.model_id in first} for one in found
+        ]  # fmt: skip
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column
@@ -93,6 +119,7 @@ def models(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
             screen.line("No model is trained yet; `stallscope train --dataset D` makes one.")
             return
         columns = [column("model_id", "model"), column("title", "predictor"), column("dataset", "data set")]
+        columns.append(column("active", "active", "flag"))
         columns += [
             column("simulated", "simulated", "flag"),
             column("gpus", "GPUs"),
@@ -101,6 +128,12 @@ def models(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
         screen.table(cards, [*columns, column("runs", "runs", "count"), column("created_at", "made")])
 
     return Answer(cards, show)
+
+
+def _card(found: ModelCard) -> Answer:
+    from analysis.report.card import model_card
+
+    return Answer(found.model_dump(mode="json"), lambda screen: screen.line(model_card(found)))
 
 
 def predict(

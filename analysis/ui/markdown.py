@@ -5,30 +5,12 @@ from __future__ import annotations
 import re
 
 from analysis.numbers import shorten, visible
+from analysis.report.markup import SPECIAL, plain
 
-#: Everything that Markdown, its extensions (mathematics, tables, strikethrough), Streamlit's directives (``:red[x]``,
-#: ``:material/x:``) and automatic links give a meaning to.
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|~<>$:&@^=/])")
+__all__ = ["plain", "sentence", "unbroken"]
+
 _UNIT = re.compile(r"(\d) (%|x\b|min\b)")
 _CODE = re.compile(r"(`[^`]*`)")
-
-
-def plain(text: object, limit: int = 80) -> str:
-    r"""Make a name fit for a line of Markdown: escaped, invisible characters shown, cut in the middle when too long.
-
-    Parameters
-    ----------
-    text : object
-        Any value, such as a kernel's name.
-    limit : int
-        Longest text kept, in characters of the original.
-
-    Examples
-    --------
-    >>> plain("**bold** <script>")
-    '\\*\\*bold\\*\\* \\<script\\>'
-    """
-    return _SPECIAL.sub(r"\\\1", shorten(visible(str(text)), limit))
 
 
 def sentence(text: str, limit: int = 1200) -> str:
@@ -55,4 +37,4 @@ def unbroken(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+    return SPECIAL.sub(r"\\\1", text)

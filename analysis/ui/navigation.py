@@ -56,6 +56,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("compare", "Predict", "Compare", "pages/predict/compare.py", "leaderboard", ("dataset",)),
     PageSpec("what-if", "Predict", "What-if", "pages/predict/what_if.py", "call_split", ("dataset",)),
     PageSpec("explain", "Predict", "Explain", "pages/predict/explain.py", "waterfall_chart", ("dataset",)),
+    PageSpec("models", "Predict", "Models", "pages/predict/models.py", "deployed_code", ("dataset",)),
     PageSpec("measure-next", "Predict", "Measure next", "pages/predict/measure_next.py", "straighten", ("dataset",)),
     PageSpec("report", "Report", "Report", "pages/report/report.py", "description", ("dataset", "gpu", "mechanism")),
     PageSpec("guide", "Help", "Guide", "pages/help/guide.py", "school"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from analysis.predict import models, untrained
+from analysis.predict import activemodel, models, untrained
 from analysis.predict.manifest import Manifest
 from analysis.reference import gpus
 from analysis.store.filters import Filter
@@ -53,9 +53,9 @@ class Question:
 
 
 def trained(dataset: str) -> list[Manifest]:
-    """Return the models of a data set, newest first; then the one that needs no training, where profiles carry it."""
+    """Return the models of a data set: the active one, the newest first; then the one that needs no training."""
     stored = [card for card in cached(models.list_models, database()) if card.dataset == dataset]
-    return [*stored, *cached(untrained.available, database(), dataset)]
+    return [*activemodel.active_first(database(), stored), *cached(untrained.available, database(), dataset)]
 
 
 def model_of(known: Sequence[Manifest]) -> Manifest:

@@ -163,3 +163,22 @@ def test_a_published_evaluation_needs_its_data(cli: Callable[..., Any], loaded: 
     done = cli("reproduce", "--dataset", "own", "--db", loaded)
     assert done.exit_code == 1
     assert "catalogue" in done.stderr
+
+
+def test_models_are_shown_activated_and_deleted(cli: Callable[..., Any], loaded: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.duckdb"
+    own.write_bytes(loaded.read_bytes())
+    ids = []
+    for _ in range(2):
+        done = cli("train", "--dataset", "own", "--predictor", "effects", "--db", own, "--json")
+        assert done.exit_code == 0, done.output
+        ids.append(json.loads(done.stdout)["model_id"])
+    card = cli("models", "--card", ids[0], "--db", own)
+    assert card.exit_code == 0
+    assert card.stdout.startswith("# Model card")
+    listed = json.loads(cli("models", "--activate", ids[0], "--db", own, "--json").stdout)
+    assert {one["model_id"]: one["active"] for one in listed} == {ids[0]: True, ids[1]: False}
+    left = json.loads(cli("models", "--delete", ids[0], "--db", own, "--json").stdout)
+    assert [one["model_id"] for one in left] == [ids[1]]
+    both = cli("models", "--card", ids[1], "--delete", ids[1], "--db", own)
+    assert both.exit_code == 2
