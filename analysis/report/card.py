@@ -23,7 +23,10 @@ def model_card(card: Manifest) -> str:
         Everything stands in the model's own manifest; names from files are escaped.
     """
     environment = Environment(
-        loader=PackageLoader("analysis.report"), undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True
+        loader=PackageLoader("analysis.report"),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - Markdown, not HTML; the filter below escapes it
+        keep_trailing_newline=True,
     )
     environment.filters["md"] = plain
     environment.filters["number"] = lambda value: format_value(value, "number")
