@@ -50,7 +50,7 @@ def _lines(report: Mapping[str, Any], details: Mapping[str, Any]) -> Iterator[tu
     yield "Format", f"{title or name}{f' ({name})' if title else ''}{f', {era}' if era else ''}"
     yield "Encoding", str(details.get("encoding") or "")
     yield "Separators", _separators(details)
-    yield "Before the header", _skipped(details)
+    yield "Lines skipped", _skipped(details)
     yield "Rows", _rows(report)
     for rule, count in (report.get("set_aside") or {}).items():
         yield "Set aside", f"{int(count):,} {'row' if count == 1 else 'rows'}: {what_aside(str(rule))}"
@@ -86,7 +86,7 @@ def _skipped(details: Mapping[str, Any]) -> str:
         return ""
     first = [str(line).strip() for line in details.get("lines_skipped_first") or ()]
     shown = "; ".join(line[:60] for line in first[:3])
-    return f"{count:,} {'line is' if count == 1 else 'lines are'} no data{f', such as {shown}' if shown else ''}"
+    return f"{count:,}, as {'it is' if count == 1 else 'they are'} no data{f': {shown}' if shown else ''}"
 
 
 def _rows(report: Mapping[str, Any]) -> str:

@@ -151,11 +151,11 @@ def _import_opened(
 
 
 def _named(parsed: Parsed, hints: Hints) -> Parsed:
-    """Say in the report how the workload of a profile got its name."""
-    if "kernel" not in parsed.frames or not isinstance(parsed.report.get("workload"), str):
-        return parsed
-    origin = hints.workload_from or ("by you" if hints.workload else "after the file")
-    return replace(parsed, report={**parsed.report, "workload_from": origin, "era": parsed.era})
+    """Say in the report how the workload of a profile got its name, and the era of the format."""
+    told = {**parsed.report, "era": parsed.era}
+    if "kernel" in parsed.frames and isinstance(parsed.report.get("workload"), str):
+        told["workload_from"] = hints.workload_from or ("by you" if hints.workload else "after the file")
+    return replace(parsed, report=told)
 
 
 def _format(db: Database, opened: Opened, hints: Hints) -> Format:

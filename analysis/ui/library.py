@@ -88,7 +88,8 @@ def _provenance(row: pd.Series) -> None:
         )
         if row["citation"]:
             st.caption(markdown.sentence(str(row["citation"])))
-        known = {name: row[name] for name in ("format", "era", "rows_read", "rows_loaded", "rows_rejected")}
+        fields = ("format", "era", "rows_read", "rows_loaded", "rows_rejected")
+        known = {name: row[name] for name in fields if pd.notna(row[name])}
         known |= {"set_aside": aside, "gpus": sources.gpus_of(database(), int(row["source_id"])), "report": report}
         outcome.account_lines(account(known))
         for text in report.pop("warnings", []):
