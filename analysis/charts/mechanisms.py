@@ -43,7 +43,11 @@ def mechanism_panels(table: pd.DataFrame, runs: pd.DataFrame, *, theme: str = "l
     pen = ink(theme)
     panels = [panel for panel in PANELS if table[panel[0]].notna().any()] or [PANELS[0]]
     keys = list(zip(table["mechanism"].astype(str), table["setting"].astype(str), strict=True))
-    labels = [f"{label(name)}<br><i>{label(setting, 46)}</i>" if setting else label(name) for name, setting in keys]
+    # Both lines of a label keep off the axis: the suffix of the ticks ends the second one only.
+    labels = [
+        f"{label(name)}\u00a0\u00a0<br><i>{label(setting, 46)}</i>" if setting else label(name)
+        for name, setting in keys
+    ]
     figure = make_subplots(1, len(panels), shared_yaxes=True, horizontal_spacing=0.03)
     for number, (column, heading, reference) in enumerate(panels, 1):
         values = table[column].to_numpy(dtype=float)

@@ -16,7 +16,7 @@ from analysis.sharing.simulate import Simulator
 from analysis.sharing.workloads import sample_workloads
 from analysis.ui import frame
 from analysis.ui.filters import pick
-from analysis.ui.markdown import plain, sentence
+from analysis.ui.markdown import sentence
 from analysis.ui.resources import theme
 
 ALL = "All sets, on average"
@@ -35,7 +35,7 @@ _COLUMNS = {
 }
 _MEMBER_COLUMNS = {
     "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
-    "setting": st.column_config.TextColumn("Given"),
+    "setting": st.column_config.TextColumn("Given", width=90),
     "workload": st.column_config.TextColumn("Job"),
     "first": st.column_config.CheckboxColumn("Goes first"),
     "slowdown": st.column_config.NumberColumn("S (x)", format="%.2f"),
@@ -116,7 +116,7 @@ def simulated() -> None:
         "token. Where a mechanism lets someone go first, it is the server, else the first job."
     )
     online(str(gpu), tuple(jobs))
-    frame.basis("the queueing model of the guide", f"{plain(str(gpu))}: published figures", simulated=True)
+    frame.basis("the queueing model of the guide", f"{gpu}: published figures", simulated=True)
     missing = runs[runs["outcome"] != "ran"]
     frame.caveats([f"Under {row.mechanism}: {row.note}." for row in missing.itertuples(index=False)])
 
