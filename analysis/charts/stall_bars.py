@@ -207,11 +207,15 @@ def _absent(
     if not places:
         return 0
     y_of = {str(row["label"]): place for place, row in enumerate(rows)}
-    for name, left, _ in places:
-        figure.add_shape(
-            type="rect", xref="x", yref="y", x0=left, x1=left + reach * _ABSENT, y0=y_of[name] - 0.3,
-            y1=y_of[name] + 0.3, line={"color": ink(theme).muted, "width": 1.2, "dash": "dot"},
-        )  # fmt: skip
+    # All at once: added one by one, each outline would be checked against all before it.
+    line = {"color": ink(theme).muted, "width": 1.2, "dash": "dot"}
+    figure.update_layout(
+        shapes=[
+            {"type": "rect", "xref": "x", "yref": "y", "x0": left, "x1": left + reach * _ABSENT, "y0": y_of[name] - 0.3,
+             "y1": y_of[name] + 0.3, "line": line}
+            for name, left, _ in places
+        ]
+    )  # fmt: skip
     figure.add_scatter(
         x=[left + reach * _ABSENT / 2 for _, left, _ in places], y=[name for name, _, _ in places], mode="markers",
         name="not available on this GPU", hovertext=[text for *_, text in places], hoverinfo="text",

@@ -86,11 +86,13 @@ def stall_heatmap(
             x=[j for j, _ in absent], y=[i for _, i in absent], mode="markers", hoverinfo="skip", showlegend=False,
             marker={"symbol": "circle", "size": 3, "color": pen.muted},
         )  # fmt: skip
-    for j, group in enumerate(groups):
-        figure.add_shape(
-            type="rect", xref="x", yref="paper", x0=j - 0.47, x1=j + 0.47, y0=1.0, y1=1.0, yanchor=1,
-            ysizemode="pixel", line={"width": 0}, fillcolor=group_colour(group),
-        ).update_shapes({"y0": 3, "y1": 9}, selector={"yref": "paper"})  # fmt: skip
+    figure.update_layout(
+        shapes=[
+            {"type": "rect", "xref": "x", "yref": "paper", "x0": j - 0.47, "x1": j + 0.47, "y0": 3, "y1": 9,
+             "yanchor": 1, "ysizemode": "pixel", "line": {"width": 0}, "fillcolor": group_colour(group)}
+            for j, group in enumerate(groups)
+        ]
+    )  # fmt: skip
     legend_swatches(figure, zip(SHARE.names, SHARE.colours(theme), strict=True), pen.line)
     figure.update_layout(
         xaxis={

@@ -166,6 +166,7 @@ def group_colour(group: str) -> str:
     return colours.get(group, colours["other"])
 
 
+@lru_cache(maxsize=256)
 def reason_colour(reason: str) -> str:
     """Return a reason's shade of its group's colour: the group's own for its first reason, lighter for each next."""
     if reason == "selected":
@@ -177,6 +178,7 @@ def reason_colour(reason: str) -> str:
     return group_colour(stall_reasons.group_of(reason))
 
 
+@lru_cache(maxsize=256)
 def reason_title(reason: str) -> str:
     """Return a reason in words, such as ``Long scoreboard``."""
     table = stall_reasons.load()

@@ -110,8 +110,10 @@ def _stall_names(found: pd.DataFrame) -> pd.DataFrame:
 
 def _best(values: Values, names: pd.DataFrame) -> tuple[Ints, Ints, Floats]:
     """Return each launch's reasons as position, entry and value in the family's unit, of the best suffix each."""
-    entry = names["entry"].to_numpy(np.int64)[values.code]
-    value = names["scale"].to_numpy(np.float64)[values.code] * values.value
+    # A million values: what would change nothing is not computed.
+    entries, scales = names["entry"].to_numpy(np.int64), names["scale"].to_numpy(np.float64)
+    entry = values.code if np.array_equal(entries, np.arange(len(entries))) else entries[values.code]
+    value = values.value if (scales == 1).all() else scales[values.code] * values.value
     position, count = values.position, int(entry.max(initial=0)) + 1
     if names["entry"].is_unique or not position.size:
         return position, entry, value
@@ -126,9 +128,10 @@ def _totals(values: Values, entries: pd.DataFrame, position: Ints, entry: Ints, 
     """Sum the reasons of each launch and family, and find what they should sum to."""
     family_of = pd.Categorical(entries["stall_family"])
     names = [str(name) for name in family_of.categories]
-    code = family_of.codes.astype(np.int64)[entry]
     count = len(values.launches)
-    sums = np.bincount(position * len(names) + code, weights=value, minlength=count * len(names))
+    # With one family, which is usual, a value's place is its launch's.
+    place = position if len(names) == 1 else position * len(names) + family_of.codes.astype(np.int64)[entry]
+    sums = np.bincount(place, weights=value, minlength=count * len(names))
     reported: Floats = sums.astype(np.float64).reshape(count, len(names))
     total = np.full_like(reported, np.nan)
     for column, name in enumerate(names):

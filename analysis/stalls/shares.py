@@ -162,14 +162,16 @@ def _weighed(stalls: LaunchStalls, weights: pd.DataFrame) -> pd.DataFrame:
 
 def _shares(stalls: LaunchStalls, totals: pd.DataFrame) -> pd.DataFrame:
     """Sum the weighted shares and cycles of each thing and reason: thing, entry's family and reason, share, cycles."""
-    row_of = np.full(len(stalls.launches), -1, dtype=np.int64)
-    row_of[totals["position"]] = np.arange(len(totals))
-    row, entry, value = row_of[stalls.position], stalls.entry, stalls.value
-    inside = row >= 0
-    if not inside.all():
-        row, entry, value = row[inside], entry[inside], value[inside]
+    row, entry, value = stalls.position, stalls.entry, stalls.value
+    if len(totals) < len(stalls.launches):  # else every launch has its row, in the same order
+        row_of = np.full(len(stalls.launches), -1, dtype=np.int64)
+        row_of[totals["position"]] = np.arange(len(totals))
+        row = row_of[row]
+        inside = row >= 0
+        if not inside.all():
+            row, entry, value = row[inside], entry[inside], value[inside]
     count = len(stalls.entries)
-    cell = totals["thing"].to_numpy(np.int64)[row] * count + entry
+    cell = (totals["thing"].to_numpy(np.int64) * count)[row] + entry
     per_value = (totals["weight"] / totals["total"]).to_numpy(float)
     size = (int(totals["thing"].max()) + 1) * count
     share = np.bincount(cell, weights=per_value[row] * value, minlength=size)

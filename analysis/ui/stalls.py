@@ -28,7 +28,7 @@ UNITS = {"share": "Share of warp cycles", "cycles": "Cycles per issued instructi
 LEVELS = {"name": "Kernel name", "kernel": "Kernel and size", "launch": "Launch"}
 
 #: Kernels or launches in a picture, and in the table below it; the command line gives all.
-MOST_DRAWN, MOST_LISTED = 25, 200
+MOST_DRAWN, MOST_LISTED = 25, 60
 
 
 def sentence(table: pd.DataFrame) -> str:
@@ -115,7 +115,8 @@ def job(chosen: Filter) -> None:
         st.markdown(f":material/build: **What usually helps:** {markdown.sentence(row['helps'])}")
     if shares.empty:
         return
-    shares = first_things(cached(_longest_first, database(), own, by), by, MOST_LISTED)
+    every = cached(_longest_first, database(), own, by)
+    shares = first_things(every, by, MOST_LISTED)
     missing = cached(unavailable, database(), own)
     figure = stall_bars(shares, unit=unit, unavailable=missing, theme=theme(), most=MOST_DRAWN)
     frame.chart(figure, name=f"stalls-by-{by}", alt=alt_text(figure), table=shares, columns=COLUMNS)
@@ -125,6 +126,8 @@ def job(chosen: Filter) -> None:
         if not shares["cycles"].notna().any()
         else f"{weighting(shares)} The ones with the most GPU time first."
     )
+    if len(shares) < len(every):
+        st.caption(f"The first {MOST_LISTED} are listed; `stallscope stalls --by {by} --json` has all.")
     st.markdown("**The same as a heatmap, kernels by reasons**")
     figure = stall_heatmap(shares, unavailable=_columns(missing.get(gpu, ()), shares), theme=theme(), most=MOST_DRAWN)
     frame.chart(figure, name="kernels-by-reasons", alt=alt_text(figure), table=shares, columns=COLUMNS)

@@ -1,24 +1,28 @@
 """Stall shares of a million metric rows cost little more than the one statement that computes them in SQL.
 
-Only ratios of processor times taken in turns are asserted; run with ``-m long -n 0``.
+Only ratios of processor times taken in turns, and sizes, are asserted; run with ``-m long -n 0``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from analysis.reference import stall_reasons
+from analysis.settings import get_settings
 from analysis.stalls.shares import stall_shares
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, load
 from analysis.store.parsed import Parsed
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.long
 
@@ -42,7 +46,7 @@ BARE = """
 
 
 @pytest.fixture(scope="module")
-def million(tmp_path_factory: pytest.TempPathFactory) -> Database:
+def million_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """40,000 launches of 26 metrics each."""
     rng = np.random.default_rng(7)
     reasons = [f"smsp__average_warps_issue_stalled_{r}_per_issue_active.ratio" for r in stall_reasons.available("8.0")]
@@ -66,10 +70,17 @@ def million(tmp_path_factory: pytest.TempPathFactory) -> Database:
     metric["family"] = metric["metric"].map({n: r.family if r else None for n, r in resolved.items()}).astype("string")
     metric["reason"] = metric["metric"].map({n: r.reason if r else None for n, r in resolved.items()}).astype("string")
     path: Path = tmp_path_factory.mktemp("bench") / "million.duckdb"
-    database = Database(path)
     frames = {"kernel": kernel, "kernel_metric": metric}
-    load(database, Parsed(format="x", rows_read=len(metric), frames=frames), SourceInfo("own", "f", "f", 1))
-    return database
+    with Database(path) as database:
+        load(database, Parsed(format="x", rows_read=len(metric), frames=frames), SourceInfo("own", "f", "f", 1))
+    return path
+
+
+@pytest.fixture
+def million(million_file: Path) -> Iterator[Database]:
+    """The same, open."""
+    with Database(million_file) as database:
+        yield database
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -100,3 +111,33 @@ def test_a_million_rows_cost_at_most_three_times_the_bare_statement(million: Dat
     pd.testing.assert_series_equal(found.sort_index(), expected.sort_index(), rtol=1e-9)
     assert median["by workload"] <= 3 * median["bare"]
     assert median["by kernel"] <= 3 * median["bare"]
+
+
+@pytest.mark.parametrize("query", [{}, {"see": "Compare"}, {"level": "Launch"}], ids=["why", "compare", "launches"])
+def test_the_page_sends_little_and_runs_again_quickly(
+    million_file: Path, query: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STALLSCOPE_DB", str(million_file))
+    get_settings.cache_clear()
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    page.run()
+    for name, value in query.items():
+        page.query_params[name] = value
+    page.switch_page("pages/explore/stalls.py")
+    page.run()
+    assert not page.exception, page.exception
+    times = [_seconds(page.run) for _ in range(5)]
+    sent = sum(_size(element) for element in page._tree.children.values())
+    print(f"{query}: sent {sent / 1e6:.2f} MB, run again in {1000 * float(np.median(times)):.0f} ms of processor time")
+    st.cache_resource.clear()
+    st.cache_data.clear()
+    assert 10_000 < sent < 2_000_000
+
+
+def _size(node: object) -> int:
+    """Bytes of a block and all in it, as they go to the browser."""
+    children = getattr(node, "children", None)
+    if children is not None:
+        return sum(_size(child) for child in children.values())
+    proto = getattr(node, "proto", None)
+    return int(proto.ByteSize()) if proto is not None else 0

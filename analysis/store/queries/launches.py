@@ -31,7 +31,7 @@ def launches(database: Database, chosen: Filter) -> pd.DataFrame:
     pd.DataFrame
         kernel_id, profile_id, source_id, kind (see `kinds`), invocations, duration_ns (of one), simulated.
     """
-    condition, bound = _condition(chosen, "k")
+    condition, bound = _condition(database, chosen, "k")
     return database.query(
         f"""WITH kind AS (
               SELECT min(kernel_id) AS kind, name, short_name, grid, block FROM kernel
@@ -97,12 +97,13 @@ def values(
         kernel_id, code (position of the metric in ``names``), value, and with ``units`` percent (whether the unit is
         ``%``); values that the tool printed as n/a are left out.
     """
-    condition, bound = _condition(chosen, "m")
+    condition, bound = _condition(database, chosen, "m")
+    counts = kept.VALUE_COUNTS if kept.anything_out(database) else "true"
     return database.query(
         f"""SELECT m.kernel_id, n.code, m.value{", coalesce(m.unit = '%', false) AS percent" if units else ""}
             FROM kernel_metric m
             JOIN (SELECT unnest(?::VARCHAR[]) AS metric, unnest(range(?))::INTEGER AS code) n USING (metric)
-            {condition} AND m.value IS NOT NULL AND {kept.VALUE_COUNTS}
+            {condition} AND m.value IS NOT NULL AND {counts}
             {"ORDER BY m.kernel_id, n.code, m.line" if ordered else ""}""",
         [list(names), len(names), *bound],
     )
@@ -127,7 +128,7 @@ def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.D
     pd.DataFrame
         profile_id, source_id, format, kernel, short_name, grid, block, time_ns (of all its launches).
     """
-    condition, bound = _condition(chosen, "k")
+    condition, bound = _condition(database, chosen, "k")
     return database.query(
         f"""SELECT k.profile_id, k.source_id, s.format, k.name AS kernel, k.short_name, k.grid, k.block,
                    sum(k.duration_ns * k.invocations) AS time_ns
@@ -139,10 +140,11 @@ def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.D
     )
 
 
-def _condition(chosen: Filter, table: str) -> tuple[str, list[object]]:
+def _condition(database: Database, chosen: Filter, table: str) -> tuple[str, list[object]]:
     """Restrict a table to the chosen launches that count; all of those where everything is chosen."""
     where, bound = chosen.where(*_COLUMNS)
-    counts = f"WHERE {table}.kernel_id NOT IN {kept.LAUNCHES_OUT}"
+    out = kept.anything_out(database)
+    counts = f"WHERE {table}.kernel_id NOT IN {kept.LAUNCHES_OUT}" if out else "WHERE true"
     if where == "true":
         return counts, []
     return f"{counts} AND {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound
