@@ -17,6 +17,7 @@ _RULES = {
     "partner_rejected": "members whose partner's row was rejected",
     "no_usage": "steps for which no usage was recorded",
     "no_process": "moments at which no process ran",
+    "repeated_figures": "figures that repeat those of another row",
     "text": "lines of text",
 }  # fmt: skip
 

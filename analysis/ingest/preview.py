@@ -154,7 +154,9 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
 
 def _rejected(parsed: Parsed) -> list[dict[str, Any]]:
     first = parsed.rejected.head(SHOWN_REJECTS)
-    return [{name: None if pd.isna(row[name]) else row[name] for name in first} for row in first.to_dict("records")]
+    return [
+        {str(name): None if pd.isna(row[name]) else row[name] for name in first} for row in first.to_dict("records")
+    ]
 
 
 def _columns(opened: Opened) -> list[str]:

@@ -20,6 +20,7 @@ RULES: Mapping[str, Rule] = {
     "faster-than-alone": baselines.faster_than_alone,
     "exactly-one": values.exactly_one,
     "hard-coded": values.hard_coded,
+    "other-solo": values.other_solo,
     "averaged-self-pairs": values.averaged_self_pairs,
     "pooled-campaigns": campaigns.pooled_campaigns,
     "remeasured-baselines": campaigns.remeasured_baselines,

@@ -176,5 +176,7 @@ def _column(finding: Finding, rows: pd.DataFrame, name: str) -> pd.Series[Any]:
     raise UsageError(f"rows of the rule {finding.rule} have no column {name!r}", f"They have {there}.")
 
 
-def _text(value: object) -> str:
-    return " + ".join(map(str, value)) if isinstance(value, (list, tuple)) or hasattr(value, "tolist") else str(value)
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
+        return " + ".join(str(part) for part in value)
+    return str(value)

@@ -231,7 +231,10 @@ def slowdown_matrix(
         capped=spread("capped", 0).astype(np.bool_),
         n=int(pairs["run_id"].nunique()), sources=int(pairs["source_id"].nunique()),
         simulated=bool(pairs["simulated"].any() or solos["simulated"].any()), notes=tuple(notes), **matrices,
-        excluded=tuple(exclusions.left_out(database, here, "coruns").to_dict("records")),
+        excluded=tuple(
+            {"rule": str(rule), "scope": str(scope), "count": int(count)}
+            for rule, scope, count in exclusions.left_out(database, here, "coruns").itertuples(index=False)
+        ),
     )  # fmt: skip
 
 

@@ -67,7 +67,8 @@ def cells(pairs: pd.DataFrame) -> pd.DataFrame:
     -------
     pd.DataFrame
         workload, partner, slowdown (median of the runs), low, high, the `METRICS` (medians), ran and failed (runs of
-        either kind), capped (whether a client was in any of them), left_out (whether the user left out every value), doubtful (every run that ran has a marked value).
+        either kind), capped (whether a client was in any of them), left_out (whether the user left out every value),
+        doubtful (every run that ran has a marked value).
     """
     pairs = with_metrics(pairs)
     pairs["doubtful"] = [bool(DOUBTFUL_FLAGS.intersection(flags)) for flags in pairs["flags"]]
@@ -81,7 +82,8 @@ def cells(pairs: pd.DataFrame) -> pd.DataFrame:
     runs["failed"] = ~runs["ran"]
     merged = runs.groupby(key, as_index=False).agg(
         slowdown=("own", "median"), low=("own", "min"), high=("own", "max"), ran=("ran", "sum"),
-        failed=("failed", "sum"), capped=("capped", "any"), left_out=("left_out", "all"), **{name: (name, "median") for name in METRICS},
+        failed=("failed", "sum"), capped=("capped", "any"), left_out=("left_out", "all"),
+        **{name: (name, "median") for name in METRICS},
     )  # fmt: skip
     sound = runs[runs["ran"]].groupby(key)["doubtful"].all().rename("doubtful").reset_index()
     merged = merged.merge(sound, on=key, how="left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -143,8 +144,8 @@ def _title(rule: str) -> str:
     return own.get(rule, rule.replace("-", " ").capitalize())
 
 
-def _labels(table: pd.DataFrame) -> dict[str, object]:
-    labels: dict[str, object] = {}
+def _labels(table: pd.DataFrame) -> dict[str, Any]:
+    labels: dict[str, Any] = {}
     for column in map(str, table.columns):
         label = _LABELS.get(column, column.replace("_", " ").capitalize())
         if column in _NUMBERS:

@@ -98,6 +98,15 @@ def test_hard_coded_members_are_counted_with_their_runs(database: Database, coru
     assert "(PPO)" in finding.sentence
 
 
+def test_a_solo_of_another_load_is_told(database: Database, coruns) -> None:
+    flag = {"flags": ["solo_single_stream"]}
+    coruns([{"members": [("llama", 1.2, flag), ("a", 1.1)]}], report={"repeated_figures": 4})
+    (finding,) = _only(database, "other-solo")
+    assert (finding.count, finding.rows["workload"].tolist()) == (1, ["llama"])
+    (aside,) = _only(database, "set-aside")
+    assert "4 figures of coruns.csv were understood and set aside" in aside.sentence
+
+
 def test_averaged_self_pairs_only_when_all_are(database: Database, coruns) -> None:
     same = [{"members": [(name, s), (name, s)]} for name, s in (("a", 1.2), ("b", 1.3), ("c", 1.4))]
     coruns(same)
@@ -173,7 +182,11 @@ def test_did_not_run_and_zeros(database: Database, coruns) -> None:
 
 
 def test_what_the_importer_set_aside_is_told(database: Database, coruns) -> None:
-    coruns(_pairs("abc", _sound), set_aside={"mirrored_cell": 3, "scale_above_1": 7}, report={"measured_during_corun": ["gpu_util"]})
+    coruns(
+        _pairs("abc", _sound),
+        set_aside={"mirrored_cell": 3, "scale_above_1": 7},
+        report={"measured_during_corun": ["gpu_util"]},
+    )
     (mirrored,) = _only(database, "mirrored-cells")
     assert mirrored.count == 3
     (aside,) = _only(database, "set-aside")
@@ -294,3 +307,12 @@ def test_public_time_slicing_shows_its_known_faults(database: Database, datasets
     assert "17.5 %" in finding.sentence
     assert "23.3 % are below 1" in finding.sentence
     assert ("exactly-one", "RTX 3090") not in counts  # three decimals: 1.000 is no more frequent than its neighbours
+
+
+def test_the_public_serving_set_shows_its_known_faults(database: Database, datasets: Path) -> None:
+    names = ("tally_single_job_perf.csv", "tally_priority_aware_perf.csv")
+    import_paths(database, [datasets / name for name in names], dataset="tally")
+    counts = _counts(database, "tally")
+    assert counts["set-aside", "tally_priority_aware_perf.csv"] == 96
+    members = RULES["other-solo"](database, "tally")[0].rows
+    assert {"llama" in name or "bert" in name for name in members["workload"]} == {True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pandas as pd
 
@@ -18,6 +19,9 @@ DURING = "measured_during_corun"
 
 #: Rule under which an importer sets aside a cell that stands a second time, seen from the partner.
 MIRRORED = "mirrored_cell"
+
+#: Key of a source's report with the number of figures that repeat those of another row.
+REPEATED = "repeated_figures"
 
 
 def did_not_run(database: Database, dataset: str | None = None) -> list[Finding]:
@@ -94,14 +98,17 @@ def mirrored_cells(database: Database, dataset: str | None = None) -> list[Findi
 def set_aside(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report rows of files that were understood and left out by a rule of their format, other than mirrored cells."""
     findings = []
-    for name, file, _, aside in _reports(database, dataset):
+    for name, file, report, aside in _reports(database, dataset):
         rules = {rule: int(count) for rule, count in aside.items() if rule != MIRRORED and count}
+        repeated: Any = report.get(REPEATED) or 0
+        rules |= {REPEATED: int(repeated)} if repeated else {}
         if rules:
             rows = pd.DataFrame({"dataset": name, "file_name": file, "rule": list(rules), "rows": list(rules.values())})
             parts = "; ".join(f"{count:,} {what_aside(rule)}" for rule, count in rules.items())
             total = sum(rules.values())
+            what = counted(total, "row" if set(rules) != {REPEATED} else "figure")
             sentence = (
-                f"{counted(total, 'row')} of {file} {'was' if total == 1 else 'were'} understood and set aside, so no "
+                f"{what} of {file} {'was' if total == 1 else 'were'} understood and set aside, so no "
                 f"figure counts {'it' if total == 1 else 'them'}: {parts}."
             )
             findings.append(Finding("set-aside", "info", place(name, file), total, sentence, rows))

@@ -43,6 +43,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "faster-than-alone": Meaning("member", _SLOWDOWN),
     "exactly-one": Meaning("member", _SLOWDOWN),
     "hard-coded": Meaning("run", "These runs are as if never measured, for the partners of the hard-coded jobs too."),
+    "other-solo": Meaning("member", _SLOWDOWN),
     "averaged-self-pairs": Meaning("run", "These pairs of a workload with itself are as if never measured."),
     "pooled-campaigns": Meaning("solo", _BASELINE),
     "remeasured-baselines": Meaning("member", _SLOWDOWN),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.interference.finding import Finding, Severity, counted, place
+from analysis.interference.finding import Finding, Severity, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
@@ -15,6 +15,9 @@ CLUSTER, TIMES_MORE = 5, 5
 
 #: Flag of members whose value the authors wrote by hand, and of self pairs that were averaged.
 HARD_CODED, AVERAGED = "hard_coded", "averaged"
+
+#: Flag of members whose latency alone is that of a single stream of requests.
+SINGLE_STREAM = "solo_single_stream"
 
 _SHOWN = ["dataset", "gpu", "mechanism", "run_id", "slot", "workload", "slowdown", "corun_value", "file_name", "line"]
 
@@ -50,6 +53,20 @@ def hard_coded(database: Database, dataset: str | None = None) -> list[Finding]:
             f"by hand ({', '.join(jobs)}): they have no slowdown of their own and count as co-runners only."
         )
         findings.append(_finding("hard-coded", "warning", name, gpu, sentence, rows))
+    return findings
+
+
+def other_solo(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report members whose solo latency was measured under another load than their co-run."""
+    members = coruns.members(database, _chosen(dataset))
+    findings = []
+    for (name, gpu), rows in _flagged(members, SINGLE_STREAM).groupby(["dataset", "gpu"], sort=True):
+        sentence = (
+            f"{counted(len(rows), 'member')} of {named(sorted(rows['workload'].unique()))} "
+            f"{'has' if len(rows) == 1 else 'have'} a latency alone that is of a single stream of requests, not of the "
+            "server under load: their latency beside others compares two loads."
+        )
+        findings.append(_finding("other-solo", "warning", name, gpu, sentence, rows))
     return findings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -50,9 +51,9 @@ def section(findings: Sequence[Finding], left_out: str = "", decisions: pd.DataF
         blocks = (table("Findings of the data checks", rows, _COLUMNS),)
     if left_out and decisions is not None:
         said = f"{left_out} No figure of this report counts them; they are still in the database."
-        made = [
+        made: list[dict[str, Any]] = [
             {
-                **row,
+                **{str(name): value for name, value in row.items()},
                 "what": counted(int(row["count"]), *NOUNS[row["scope"]]),
                 "decided_on": f"{row['decided_at']:%Y-%m-%d %H:%M}",
             }

@@ -122,7 +122,7 @@ def delete_evaluation(database: Database, evaluation_id: str) -> None:
         cursor.execute("DELETE FROM evaluation WHERE evaluation_id = ?", [evaluation_id])
 
 
-def _note(database: Database, made: dict[str, Any]) -> None:
+def _note(database: Database, made: Mapping[Any, Any]) -> None:
     """Add to a stored comparison's notes what the user decided about its rows since."""
     result = made["result"]
     since = exclusions.changed_since(database, made["dataset"], made["created_at"], result.get("left_out") or {})
