@@ -84,3 +84,34 @@ def test_without_durations_a_limit_cannot_be_judged(as_json: Json, tmp_path: Pat
         paths.append(path)
     assert as_json("compare", *paths)["slower"] is None
     assert "duration" in as_json("compare", *paths, "--fail-above", 5, code=1)["error"]
+
+
+def test_one_baseline_and_several_others(as_json: Json, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    base, slower = pair
+    slowest = _slower(base, tmp_path / "last" / "job.csv", 1.3)
+    document = as_json("compare", base, slower, slowest)
+    assert [one["slower"] for one in document["comparisons"]] == pytest.approx([10, 30], abs=0.01)
+    as_json("compare", base, slower, slowest, "--fail-above", 20, code=3)
+
+
+def test_kernels_by_time_and_what_a_roofline_lacks(as_json: Json, tmp_path: Path, db: Path) -> None:
+    as_json("import", files.profile(tmp_path / "job.csv", "bert_bs8_amp"), "--workload", "bert", "--gpu", files.GPU,
+            "--db", db)  # fmt: skip
+    rows = as_json("kernels", "--db", db)
+    assert [row["time_ns"] for row in rows] == sorted((row["time_ns"] for row in rows), reverse=True)
+    assert sum(row["time_share"] for row in rows) == pytest.approx(100)
+    assert len(as_json("kernels", "--by", "name", "--db", db)) <= len(rows)
+    roof = as_json("kernels", "--roofline", "--db", db)
+    assert {row["lacks"] for row in roof["missing"]} == {"operations", "DRAM bytes"}
+
+
+def test_overlap_names_resources_and_asks_for_one_place(as_json: Json, tmp_path: Path, db: Path) -> None:
+    for job in files.PROFILED:
+        as_json("import", files.profile(tmp_path / f"{job}.csv", job), "--workload", job, "--gpu", files.GPU,
+                "--db", db)  # fmt: skip
+    document = as_json("overlap", *files.PROFILED, "--db", db)
+    assert document["gpu"] == files.GPU
+    assert document["sentence"].startswith("Both lean on DRAM (")
+    assert {row["origin"] for row in document["slowdowns"]} == {"not known"}
+    refused = as_json("overlap", files.PROFILED[0], "no such job", "--db", db, code=1)
+    assert "no workload 'no such job'" in refused["error"]
