@@ -143,4 +143,6 @@ def _named(said: Sequence[str]) -> str | None:
 def _list(names: Sequence[str]) -> str:
     shown = list(names[:4])
     rest = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+    if rest:
+        return f"{', '.join(shown)} and {rest} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
