@@ -15,7 +15,7 @@ from analysis.predict.schema import Floats
 from analysis.reference import gpus as reference
 from analysis.sharing import mechanisms
 from analysis.sharing.mechanisms import Mechanism
-from analysis.sharing.whitebox import read_profiles, recover_jobs, solve_sets
+from analysis.sharing.whitebox import missing, read_profiles, recover_jobs, solve_sets
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -84,8 +84,11 @@ def attach(table: pd.DataFrame, database: Database, dataset: str) -> pd.DataFram
     -------
     pd.DataFrame
         The table with a column `LAUNCHES`: the job's rows of `sharing.whitebox.read_profiles`; NaN without a profile.
+        The table as it was where no profile has what the model needs.
     """
     found = read_profiles(database, Filter(datasets=(dataset,)))
+    if missing(found):
+        return table
     by_job = dict(iter(found.groupby(["gpu", "workload"], sort=False)))
     launches = np.full(len(table), np.nan, dtype=object)
     for place, key in enumerate(table.index):

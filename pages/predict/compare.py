@@ -19,7 +19,8 @@ BY = {"workload": "By workload", "gpu": "By GPU", "k": "By number of jobs"}
 def pick(found: pd.DataFrame) -> dict:
     """Ask which comparison to look at."""
     labels = {
-        row.evaluation_id: f"{row.protocol} · {', '.join(row.result['gpus'])} · {row.created_at:%Y-%m-%d %H:%M}"
+        row.evaluation_id: f"{row.protocol} · {', '.join(row.result['gpus'])} · {', '.join(row.result['mechanisms'])} · "
+        f"{row.created_at:%Y-%m-%d %H:%M}"
         for row in found.itertuples()
     }
     chosen = filters.pick("Comparison", list(labels), key="which", show=lambda key: labels.get(key, key))
