@@ -18,6 +18,7 @@ from analysis.stalls.kernels import RULES, first_things
 from analysis.stalls.roofline import COMMAND, Roofline, roofline
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import verdicts
+from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import kernels as queries
 from analysis.store.queries import profiles
@@ -59,9 +60,10 @@ def sentence(table: pd.DataFrame) -> str:
         text += f", {significant(first['time_share'])} % of that of {markdown.plain(first['workload'])}"
     else:
         shares = timed["time_share"].cumsum()
-        most = int((shares < 80).sum()) + 1
-        few = frame.count(min(most, len(timed)), "kernel")
-        text += f", {significant(first['time_share'])} % of the job's; {few} of {len(table)} make up 80 %"
+        most = min(int((shares < 80).sum()) + 1, len(timed))
+        verb = "makes" if most == 1 else "make"
+        own = int((table["workload"] == first["workload"]).sum())
+        text += f", {significant(first['time_share'])} % of the job's; {most} of its {own:,} kernels {verb} up 80 %"
     return f"{text}. {cause(first)}"
 
 
@@ -186,7 +188,7 @@ def launch(number: int) -> None:
     where = f"{one['file_name']}, format {one['format']}"
     line = "" if pd.isna(one["line"]) else f", from line {int(one['line']):,}"
     st.caption(f"{markdown.plain(where, 200)}{line}. Values are in base units; n/a stays empty.")
-    frame.data(rows.drop(columns=["file_name"]), name=f"launch-{number}", columns=COLUMNS)
+    frame.data(rows.drop(columns=["file_name"]), name=f"launch-{number}", columns={**COLUMNS, "text": "As printed"})
 
 
 def roof(chosen: Filter) -> Roofline:
@@ -211,18 +213,24 @@ def roof(chosen: Filter) -> Roofline:
 
 def _bars(own: Filter, row: pd.Series) -> None:
     """Draw what the kernel waits for, as a whole and launch by launch."""
-    shares = cached(stall_shares, database(), own, "kernel")
-    shares = shares[_same(shares, row)]
+    place = (str(row["kernel"]), str(row["grid"]), str(row["block"]))
+    shares, launches = cached(_of_kernel, database(), own, *place)
     if shares.empty:
         return
     unit = "cycles" if shares["cycles"].notna().any() else "share"
-    launches = cached(stall_shares, database(), own, "launch")
-    launches = first_things(launches[_same(launches, row)], "launch", MOST_LAUNCHES)
     missing = cached(unavailable, database(), own)
     figure = stall_bars(launches, unit=unit, unavailable=missing, theme=theme(), most=MOST_LAUNCHES)
     frame.chart(figure, name="launch-stalls", alt=alt_text(figure), table=launches, columns=COLUMNS)
     with st.expander("The kernel as a whole", icon=":material/table_rows:"):
         frame.data(shares, name="kernel-stalls", columns=COLUMNS)
+
+
+def _of_kernel(opened: Database, own: Filter, kernel: str, grid: str, block: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the stall shares of one kernel, as a whole and by its first launches."""
+    row = pd.Series({"kernel": kernel, "grid": grid, "block": block})
+    whole, each = (stall_shares(opened, own, by) for by in ("kernel", "launch"))
+    launches = first_things(each[_same(each, row)], "launch", MOST_LAUNCHES)
+    return whole[_same(whole, row)].reset_index(drop=True), launches.reset_index(drop=True)
 
 
 def _rule_texts(own: Filter, row: pd.Series) -> None:

@@ -84,6 +84,26 @@ def cached(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return result
 
 
+@st.cache_resource(show_spinner=False, max_entries=60)
+def _drawn(_draw: Callable[[], Any], arguments: str) -> Any:
+    return _draw()
+
+
+def drawn(draw: Callable[[], T], *key: object) -> T:
+    """Draw a chart once for as long as nothing is written to the database; for each theme its own.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes the chart, which nobody changes afterwards: every session gets the same object.
+    *key : object
+        What the chart depends on; each needs a ``repr`` that tells it apart.
+    """
+    opened = database()
+    result: T = _drawn(draw, repr((str(opened.path), opened.version, theme(), *key)))
+    return result
+
+
 def theme() -> str:
     """Return ``light`` or ``dark``, as the reader's browser shows the application."""
     return "dark" if st.context.theme.type == "dark" else "light"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -13,13 +15,14 @@ from analysis.numbers import significant
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.availability import by_family, unavailable
 from analysis.stalls.kernels import first_things, longest_first
-from analysis.stalls.shares import ENOUGH_ACCOUNTED, stall_shares
+from analysis.stalls.shares import ENOUGH_ACCOUNTED, KEYS, stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.stalls.weights import SENTENCES
+from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import profiles
 from analysis.ui import frame, markdown
-from analysis.ui.resources import cached, database, theme
+from analysis.ui.resources import cached, database, drawn, theme
 from analysis.ui.stallcolumns import COLUMNS
 
 #: Key, and parameter in the address, of the job that is opened up.
@@ -63,7 +66,7 @@ def overview(chosen: Filter) -> None:
         own = unit if part["cycles"].notna().any() else "share"
         if len(parts) > 1:
             st.markdown(f"**{markdown.plain(BY_NAME[family].title.capitalize())}**")
-        figure = stall_bars(part, unit=own, unavailable=missing, theme=theme())
+        figure = drawn(partial(stall_bars, part, unit=own, unavailable=missing, theme=theme()), family, own, chosen)
         frame.chart(figure, name=f"stall-shares-{family}", alt=alt_text(figure), table=part, columns=COLUMNS)
         if own != unit:
             st.caption("This family of metrics does not count cycles per issued instruction, so it stays in shares.")
@@ -106,7 +109,7 @@ def job(chosen: Filter) -> None:
             return
         dataset, workload, gpu = places[name]
         own = chosen.with_(datasets=(dataset,), workloads=(workload,), gpus=(gpu,))
-        shares = cached(stall_shares, database(), own, by)
+        shares, every = cached(_listed, database(), own, by)
         unit = _unit(bool(shares["cycles"].notna().any()), "kernel-unit", "cycles")
     row = table[(table["workload"] == workload) & (table["gpu"] == gpu)].iloc[0]
     if len(table) > 1:
@@ -115,10 +118,9 @@ def job(chosen: Filter) -> None:
         st.markdown(f":material/build: **What usually helps:** {markdown.sentence(row['helps'])}")
     if shares.empty:
         return
-    every = cached(_longest_first, database(), own, by)
-    shares = first_things(every, by, MOST_LISTED)
     missing = cached(unavailable, database(), own)
-    figure = stall_bars(shares, unit=unit, unavailable=missing, theme=theme(), most=MOST_DRAWN)
+    draw = partial(stall_bars, shares, unit=unit, unavailable=missing, theme=theme(), most=MOST_DRAWN)
+    figure = drawn(draw, "bars", by, unit, own)
     frame.chart(figure, name=f"stalls-by-{by}", alt=alt_text(figure), table=shares, columns=COLUMNS)
     st.caption(
         f"{weighting(shares)} The ones with the most GPU time first"
@@ -126,15 +128,26 @@ def job(chosen: Filter) -> None:
         if not shares["cycles"].notna().any()
         else f"{weighting(shares)} The ones with the most GPU time first."
     )
-    if len(shares) < len(every):
-        st.caption(f"The first {MOST_LISTED} are listed; `stallscope stalls --by {by} --json` has all.")
+    if every > MOST_LISTED:
+        st.caption(f"The first {MOST_LISTED} of {every:,} are listed; `stallscope stalls --by {by} --json` has all.")
     st.markdown("**The same as a heatmap, kernels by reasons**")
-    figure = stall_heatmap(shares, unavailable=_columns(missing.get(gpu, ()), shares), theme=theme(), most=MOST_DRAWN)
+    absent = _columns(missing.get(gpu, ()), shares)
+    draw = partial(stall_heatmap, shares, unavailable=absent, theme=theme(), most=MOST_DRAWN)
+    figure = drawn(draw, "heatmap", by, own)
     frame.chart(figure, name="kernels-by-reasons", alt=alt_text(figure), table=shares, columns=COLUMNS)
 
 
-def _longest_first(opened: object, own: Filter, by: str) -> pd.DataFrame:
-    return longest_first(database(), own, stall_shares(database(), own, by), by)
+def _listed(opened: Database, own: Filter, by: str) -> tuple[pd.DataFrame, int]:
+    """Return the shares of what is listed and how many there are: a million rows are not copied for a page of them."""
+    shares = longest_first(opened, own, stall_shares(opened, own, by), by)
+    count = int(shares.groupby(KEYS[by], sort=False, dropna=False).ngroups) if len(shares) else 0
+    return first_things(shares, by, MOST_LISTED), count
+
+
+def _half_open(opened: Database, chosen: Filter) -> pd.DataFrame:
+    """Return the kernels whose reasons sum to less than half of their warp cycles, the least first."""
+    kernels = stall_shares(opened, chosen, "kernel").drop_duplicates(KEYS["kernel"])
+    return kernels[kernels["accounted"] < HALF].sort_values("accounted", kind="stable")
 
 
 def verdict_table(table: pd.DataFrame) -> None:
@@ -151,10 +164,7 @@ def caveats(table: pd.DataFrame, chosen: Filter) -> list[str]:
         "warp cycles; the rest is drawn as unaccounted."
         for row in low.to_dict("records")
     ]
-    kernels = cached(stall_shares, database(), chosen, "kernel")
-    keys = ["workload", "gpu", "kernel", "grid", "block"]
-    first = kernels.drop_duplicates(keys)
-    half = first[first["accounted"] < HALF].sort_values("accounted", kind="stable")
+    half = cached(_half_open, database(), chosen)
     for (workload, gpu), rows in half.groupby(["workload", "gpu"], sort=False):
         each = ", ".join(
             f"{row['short_name']} {significant(row['accounted'])} %" for row in rows.head(4).to_dict("records")

@@ -1,5 +1,6 @@
 """Which kernels matter?"""
 
+import pandas as pd
 import streamlit as st
 
 from analysis.stalls.kernels import kernel_table
@@ -46,7 +47,7 @@ def page() -> None:
     frame.caveats(caveats(every))
 
 
-def caveats(table) -> list[str]:
+def caveats(table: pd.DataFrame) -> list[str]:
     """Say where times are missing, and where several files hold one kernel."""
     said = []
     untimed = int(table["time_ns"].isna().sum())

@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from analysis.reference import gpus, stall_reasons
+from analysis.reference.stall_families import BY_NAME
 from analysis.settings import asset
 from analysis.ui import frame
 from analysis.ui.search import search
@@ -23,9 +24,11 @@ def words() -> None:
 
 
 def reasons() -> None:
-    table = stall_reasons.load()[["title", "group", "meaning", "helps", "min_cc", "max_cc", "nvprof", "source"]]
+    table = stall_reasons.load()
+    spelt = [name for name in BY_NAME if name in table and name != "nvprof"]
+    table = table[["title", "group", "meaning", "helps", "min_cc", "max_cc", "nvprof", *spelt, "source"]]
     frame.data(
-        search(table.reset_index(), ("reason", "title", "group", "meaning", "helps"), "search-reasons"),
+        search(table.reset_index(), ("reason", "title", "group", "meaning", "helps", *spelt), "search-reasons"),
         name="stall-reasons",
         columns={
             "reason": "Name in ncu",
@@ -36,6 +39,7 @@ def reasons() -> None:
             "min_cc": st.column_config.NumberColumn("From CC", format="%.1f"),
             "max_cc": st.column_config.NumberColumn("Up to CC", format="%.1f"),
             "nvprof": "Class in nvprof",
+            **{name: f"Name as {BY_NAME[name].title}" for name in spelt},
             "source": "Source",
         },
         height=640,
