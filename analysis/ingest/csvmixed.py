@@ -64,6 +64,7 @@ def read_mixed(
     table = _read(text, header, stop, names, [name for name in kept if name in names], plain, keep)
     if table is None or table.num_rows + len(unlike) != expected or len(unlike) > expected * _MOST_UNLIKE:
         return None
+    table = table.unify_dictionaries()
     if is_odd(table) or any("\n" in line for _, line in unlike):
         return None
     if unlike and unlike[-1][0] == expected and not _ends_in_line_feed(text, stop):
