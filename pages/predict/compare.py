@@ -19,8 +19,9 @@ BY = {"workload": "By workload", "gpu": "By GPU", "k": "By number of jobs"}
 def pick(found: pd.DataFrame) -> dict:
     """Ask which comparison to look at."""
     labels = {
-        row.evaluation_id: f"{row.protocol} · {', '.join(row.result['gpus'])} · {', '.join(row.result['mechanisms'])} · "
-        f"{row.created_at:%Y-%m-%d %H:%M}"
+        row.evaluation_id: " · ".join(
+            [row.protocol, *row.result["gpus"], *row.result["mechanisms"], f"{row.created_at:%Y-%m-%d %H:%M}"]
+        )
         for row in found.itertuples()
     }
     chosen = filters.pick("Comparison", list(labels), key="which", show=lambda key: labels.get(key, key))
