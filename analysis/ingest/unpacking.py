@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -80,14 +82,21 @@ def unpack_zip(path: Path, folder: Path, where: Where) -> Iterator[tuple[str, Pa
                 with archive.open(info) as packed:
                     _copy(packed, target, max(info.compress_size, 1), where)
                 yield PurePosixPath(info.filename).name, target
-    except zipfile.BadZipFile as error:
-        raise InputRefusedError(
-            "the zip file is damaged or cut off", "Copy or download it again and load it then.", where
-        ) from error
-    except (zlib.error, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, ValueError, OverflowError, struct.error) as error:
+        raise _damaged(where) from error
+    except OSError as error:
+        # A damaged directory sends the reader to places that no file has; a full disk is another matter.
+        if error.errno != errno.EINVAL:
+            raise
+        raise _damaged(where) from error
+    except (zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputRefusedError(
             "a file in the zip archive can't be unpacked", "Pack it again with the usual deflate method.", where
         ) from error
+
+
+def _damaged(where: Where) -> InputRefusedError:
+    return InputRefusedError("the zip file is damaged or cut off", "Copy or download it again and load it then.", where)
 
 
 def _wanted(info: zipfile.ZipInfo) -> bool:

@@ -36,6 +36,13 @@ def zipped(**members: bytes) -> bytes:
     return out.getvalue()
 
 
+def misplaced(packed: bytes) -> bytes:
+    """Make an archive say that its directory lies further behind than it does."""
+    end = packed.rindex(b"PK\x05\x06") + 16
+    place = int.from_bytes(packed[end : end + 4], "little") + 5000
+    return packed[:end] + place.to_bytes(4, "little") + packed[end + 4 :]
+
+
 CASES = {
     "empty": ("a.csv", b"", ("is empty", "Export it again")),
     "blanks": ("a.csv", b"\n  \r\n\n", ("nothing but blanks", "Export it again")),
@@ -112,6 +119,7 @@ CASES = {
     "damaged gzip": ("a.csv.gz", gzip.compress(GOOD)[:-20], ("cut off before its end",)),
     "no gzip inside": ("a.csv.gz", gzip.compress(GOOD)[:60] + b"nonsense" * 99, ("gzip file is damaged",)),
     "damaged zip": ("a.zip", zipped(a__csv=GOOD)[:-30], ("zip file is damaged",)),
+    "misplaced zip": ("a.zip", misplaced(zipped(a__csv=GOOD)), ("zip file is damaged",)),
     "empty zip": ("a.zip", zipped(), ("holds no files",)),
     "empty file in a gzip": ("a.csv.gz", gzip.compress(b""), ("nothing but blanks",)),
     "nested too deeply": ("a.zip", zipped(b__zip=zipped(c__zip=zipped(a__csv=GOOD))), ("too deeply",)),
