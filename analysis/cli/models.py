@@ -74,6 +74,8 @@ def train(
         )
         for note in card.notes:
             screen.line(note)
+        for reason, number in card.left_out.items():
+            screen.line(f"Left out: {number:,} {'member' if number == 1 else 'members'} ({reason}).")
         if card.flagged:
             screen.line(f"Left out, as the checks doubt their baselines: {', '.join(card.flagged)}.")
         screen.line(f"stallscope predict --model {card.model_id} --gpu {card.gpus[0]} --job A --job B")

@@ -17,6 +17,7 @@ from analysis.predict.manifest import Manifest
 from analysis.report import comparison
 from analysis.report.document import Block, Heading, Notice, Section, Text
 from analysis.report.table import column, figure, table
+from analysis.store.queries.exclusions import REASON
 
 #: Contributions listed one by one, and features of the whole model.
 _LISTED, _FEATURES = 12, 20
@@ -96,7 +97,18 @@ def about(card: Manifest) -> str:
     return (
         f"{card.title}, learned from {counted(card.rows, 'member')} of {counted(card.runs, 'run')} of {card.dataset} "
         f"on {named(card.gpus)} under {named(card.mechanisms)}, {counted(len(card.workloads), 'workload')}."
+        f"{_left_out(card)}"
     )
+
+
+def _left_out(card: Manifest) -> str:
+    """Say what the user left out of a model's data; empty where nothing was."""
+    parts = [
+        f"{counted(number, 'member')} ({reason.removeprefix(REASON)})"
+        for reason, number in card.left_out.items()
+        if reason.startswith(REASON)
+    ]
+    return f" The user left out of its data, by rule: {', '.join(parts)}." if parts else ""
 
 
 def sentence(answer: ModelAnswer) -> str | None:
