@@ -122,9 +122,11 @@ def changed_sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -
     """
     once = pairs[pairs["workload"] <= pairs["beside"]]
     keys = ["workload", "beside"]
-    left = once[once["gpu"] == source].set_index(keys)[["worst", "state"]]
-    right = once[once["gpu"] == target].set_index(keys)[["worst", "state"]]
-    both = left.join(right, how="inner", lsuffix="_source", rsuffix="_target").reset_index()
+    left, right = (
+        once[once["gpu"] == gpu].set_index(keys)[["worst", "state"]].add_suffix(f"_{side}")
+        for gpu, side in ((source, "source"), (target, "target"))
+    )
+    both = left.join(right, how="inner").reset_index()
     # A pair whose other member was not soundly measured has no verdict.
     verdict = {side: _verdict(both[f"worst_{side}"], both[f"state_{side}"], limit) for side in ("source", "target")}
     known = (verdict["source"] != "") & (verdict["target"] != "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from analysis.charts.slowdown_heatmap import MOST, slowdown_heatmap, slowdown_multiples
@@ -16,7 +17,7 @@ from analysis.interference.metrics import together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.ui import frame, matrix, matrixview
 from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import theme
+from analysis.ui.resources import database, theme
 
 
 def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
@@ -77,10 +78,22 @@ def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> None:
     drawn = only_predicted(one, guess) if guess and view.layer == matrixview.PREDICTED else one
     # Outlining the chosen cell means sending the picture again, which takes long where it is large.
     outline = picked[1:] if picked and len(one.workloads) <= 60 else None
-    figure = slowdown_heatmap(drawn, values=value, predicted=guess, selected=outline, theme=theme())
+    look = theme()
+    if len(drawn.workloads) <= 60:
+        figure = slowdown_heatmap(drawn, values=value, predicted=guess, selected=outline, theme=look)
+    else:
+        opened = database()
+        told = (opened.path, opened.version, drawn.dataset, drawn.gpu, drawn.mechanism, drawn.workloads, view, value)
+        figure = _large(repr(told), look, lambda: slowdown_heatmap(drawn, values=value, predicted=guess, theme=look))
     matrix.show(drawn, figure, alt=alt_text(figure), values=value, predicted=guess)
     if predicted is not None:
         st.caption(sentence(" ".join(predicted.notes)))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def _large(key: str, look: str, _draw: Callable[[], go.Figure]) -> go.Figure:
+    """Draw a large picture once: choosing a cell must not cost another half second."""
+    return _draw()
 
 
 def draw_groups(

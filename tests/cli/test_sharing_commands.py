@@ -1,0 +1,60 @@
+"""The commands about sharing: partners at a limit, sets that others join, and what copying to another GPU costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Json = Callable[..., Any]
+
+TABLE = """run_id,gpu,mechanism,workload,slowdown
+1,V100-16GB,CUDA MPS,a,1.1
+1,V100-16GB,CUDA MPS,b,1.15
+2,V100-16GB,CUDA MPS,a,1.3
+2,V100-16GB,CUDA MPS,c,1.6
+3,V100-16GB,CUDA MPS,b,1.2
+3,V100-16GB,CUDA MPS,c,1.4
+4,P100,CUDA MPS,a,1.32
+4,P100,CUDA MPS,b,1.1
+"""
+
+
+@pytest.fixture
+def shared(as_json: Json, db: Path, tmp_path: Path) -> None:
+    path = tmp_path / "coruns.csv"
+    path.write_text(TABLE)
+    as_json("import", str(path), "--dataset", "own")
+
+
+def test_partners_at_a_limit(as_json: Json, shared: None) -> None:
+    rows = as_json("partners", "--dataset", "own", "--gpu", "V100", "--workload", "a", "--limit", "1.2")
+    assert [row["partner"] for row in rows] == ["b", "c", "a"]
+    assert rows[0]["verdict"] == "within the limit, memory unknown"
+    assert (rows[0]["within"], rows[0]["safe"]) == (True, False)
+    assert rows[1]["verdict"] == "beyond the limit"
+    assert rows[2]["slowdown"] is None
+
+
+def test_who_could_join(as_json: Json, shared: None) -> None:
+    ask = ("partners", "--dataset", "own", "--gpu", "V100", "--workload", "a", "--workload", "b")
+    row = next(row for row in as_json(*ask) if row["partner"] == "c")
+    assert (row["k"], row["basis"], row["safe"]) == (3, "composed of pairs", False)
+    assert row["slowdowns"] == pytest.approx([1.4, 1.35, 2.0])
+
+
+def test_architectures(as_json: Json, shared: None) -> None:
+    rows = {(row["source"], row["target"]): row for row in as_json("architectures", "--dataset", "own")}
+    row = rows["P100", "V100-16GB"]
+    assert row["cells"] == 2
+    assert row["copy_error"] == pytest.approx(100 * ((1.32 / 1.1 - 1) + (1 - 1.1 / 1.15)) / 2)
+    assert row["changed"] == 1
+
+
+def test_tables_for_people(cli: Callable[..., Any], shared: None) -> None:
+    text = cli("partners", "--dataset", "own", "--gpu", "V100", "--workload", "a").stdout
+    assert "None can be called safe" in text
+    assert "does not travel" in cli("architectures", "--dataset", "own").stdout
+    assert cli("partners", "--dataset", "own", "--gpu", "V100", "--limit", "0.5").exit_code == 2
