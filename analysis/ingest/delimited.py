@@ -7,6 +7,7 @@ until a format says what they mean, so that a wrong cell costs its row and no ot
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -247,7 +248,8 @@ def _cells(text: str, delimiter: str) -> list[str] | None:
     if '"' not in text:
         return text.split(delimiter)
     try:
-        rows = list(csv.reader(text.split("\n"), delimiter=delimiter, strict=True))
+        # Line ends stay: without them the halves of a cell would become one word, or one number.
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error:
         return None
     if len(rows) != 1:

@@ -57,6 +57,14 @@ def test_a_wrong_row_costs_itself_only(database: Database, tmp_path: Path) -> No
     assert sources.workloads(database)["workload"].tolist() == ["bert-base-cased_batch8-inf", "vit_h_14_batch2-train"]
 
 
+def test_a_number_over_two_lines_is_none(database: Database, tmp_path: Path) -> None:
+    header = "workload1,workload2,w1throughput,w2throughput,w1exclusive_throughput,w2exclusive_throughput"
+    text = f'{header}\na_batch1-inf,b_batch1-inf,"18\n2.5",5,10,10\na_batch1-inf,c_batch1-inf,4,5,10,10\n'
+    parsed = load_into(database, KacePairs(), written(tmp_path, "pairs.csv", text))
+    assert (parsed.rows_read, parsed.rows_rejected) == (2, 1)
+    assert sorted(parsed.frames["member"]["corun_value"]) == [4.0, 5.0]
+
+
 def test_zero_throughput_did_not_run(database: Database, tmp_path: Path) -> None:
     text = f"{_HEADER}\na_batch1-inf,b_batch1-inf,0,1,2,2,,,,,,\na_batch1-inf,c_batch1-inf,0,0,2,2,,,,,,\n"
     load_into(database, KacePairs(), written(tmp_path, "pairs.csv", text))
