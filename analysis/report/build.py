@@ -80,7 +80,7 @@ def dataset_report(
     chosen = _choice(database, dataset, gpus, mechanisms)
     matrices = _matrices(database, dataset, chosen)
     findings = run_checks(database, dataset)
-    left_out = exclusions.said(database, chosen)
+    left_out, decided = exclusions.said(database, chosen), exclusions.decisions(database, dataset)
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
     results = _evaluations(database, dataset, chosen)
     asked = _ask(database, model_id, chosen, jobs) if model_id else None
@@ -88,7 +88,7 @@ def dataset_report(
         model.section(asked) if asked else None,
         interference.section(matrices),
         stalls.section(shares, bounds, unavailable(database, chosen)),
-        doubts.section(findings, left_out, exclusions.decisions(database, dataset)),
+        doubts.section(findings, left_out, decided),
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
         if any(matrix.n for matrix in matrices)
         else None,
@@ -114,6 +114,7 @@ def dataset_report(
         sources=source_entries(files),
         software=software(),
         reproduce=(
+            *doubts.commands(dataset, decided),
             *_commands(dataset, matrices, [str(result["protocol"]) for result in results]),
             _report_command(dataset, gpus, mechanisms, model_id, jobs),
         ),

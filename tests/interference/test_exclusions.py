@@ -226,6 +226,7 @@ def test_a_report_says_what_is_left_out(database: Database, coruns) -> None:
     text = document.model_dump_json()
     assert "clipped by the scheduler" in text
     assert '"ada"' in text
+    assert document.reproduce[0] == "stallscope check --dataset own --exclude exactly-one"
 
 
 def test_a_stored_comparison_says_that_decisions_changed_since(database: Database, coruns) -> None:

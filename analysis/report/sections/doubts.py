@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,6 +63,19 @@ def section(findings: Sequence[Finding], left_out: str = "", decisions: pd.DataF
         ]
         blocks = (*blocks, Text(sentences=(said,)), table("Left out by the user", made, _DECIDED))
     return Section(key="checks", title="Which numbers to doubt", blocks=blocks)
+
+
+def commands(dataset: str, decisions: pd.DataFrame) -> list[str]:
+    """Return the commands that leave the same rows out again, the oldest first; rows chosen by hand are a note."""
+    found = []
+    for row in decisions.drop_duplicates("exclusion_id").sort_values("exclusion_id").to_dict("records"):
+        condition = row["condition"] if isinstance(row["condition"], str) else ""
+        if re.search(r"\d+ of \d+ rows$", condition):
+            found.append(f"# on the Checks page: {condition} of rule {row['rule']}, {row['place']}")
+            continue
+        options = "".join(f" --where {shlex.quote(part)}" for part in condition.split(" and ") if part)
+        found.append(f"stallscope check --dataset {shlex.quote(dataset)} --exclude {row['rule']}{options}")
+    return list(dict.fromkeys(found))
 
 
 def sentence(findings: Sequence[Finding]) -> str | None:
