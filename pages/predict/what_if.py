@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from analysis.interference.metrics import fairness, stp, together_per_100
+from analysis.interference.metrics import antt, fairness, jain, stp, together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.predict import models
 from analysis.predict.jobs import JobPrediction
@@ -53,7 +53,11 @@ def members(found: list[JobPrediction]) -> None:
     cards[-1].metric(
         "Together, for 100 min in turn", f"{float(together_per_100(total)):.0f} min", border=True, height="stretch"
     )
-    cards[-1].caption(f"STP {significant(total)} · fairness {significant(fairness([one.slowdown for one in found]))}")
+    every = [one.slowdown for one in found]
+    cards[-1].caption(
+        f"STP {significant(total)} · ANTT {significant(antt(every))} x · fairness {significant(fairness(every))} · "
+        f"Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"
+    )
 
 
 def details(found: list[JobPrediction], asked: question.Question) -> None:
