@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 import shutil
 import tempfile
@@ -22,6 +23,9 @@ HEAD_BYTES = 256 << 10
 
 #: Colours and cursor movements that terminals print.
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
+
+# Cells may be long: lines of more than a mebibyte are refused by a sentence, not by the module's own limit of 128 KiB.
+csv.field_size_limit(1 << 30)
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _GZIP = b"\x1f\x8b"

@@ -113,6 +113,7 @@ CASES = {
     "one long line": ("a.csv", b"x" * (50 << 20), ("longer than a mebibyte",)),
     "one long line in a table": ("a.csv", GOOD + b"y" * (50 << 20), ("longer than a mebibyte",)),
     "long line in a row": ("a.csv", long_form([Row(0, "m.sum", "1" * (3 << 20))]), ("longer than a mebibyte",)),
+    "long cell": ("a.csv", b"x" * 200_000 + b",b,c\n1,2,3\n", ("no format claims", "StallScope reads")),
     "unknown encoding": ("a.csv", "时间,值\n".encode("gb18030") + b"\x81\x20\x8d\x90", ("encoding", "UTF-8")),
     "zip bomb": ("a.zip", zipped(a__csv=b"0" * (80 << 20)), ("200 times larger", "unpack it yourself")),
     "gzip bomb": ("a.csv.gz", gzip.compress(b"0" * (80 << 20)), ("200 times larger", "unpack it yourself")),
