@@ -44,6 +44,8 @@ def sidebar(fields: tuple[str, ...]) -> None:
     with st.sidebar:
         if "dataset" in fields:
             simulated = _simulated()
+            if st.query_params.get("dataset") in simulated:  # the address holds what the list shows, links the name
+                st.session_state["dataset"] = st.query_params.pop("dataset")
             st.selectbox(
                 _LABELS["dataset"][0],
                 names,
