@@ -112,7 +112,7 @@ def test_speed(profile: Path, tmp_path: Path) -> None:
 
 @pytest.mark.xfail(
     reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections (about 2 CPU seconds); the load "
-    "takes about 3.3: 0.6 for hash and counts, 1.2 for cells, 0.9 for the database, half of which is five columns of text",
+    "takes about 3.3: 0.6 for hash and counts, 1.2 for cells, 0.9 for the database, half of it for columns of text",
 )
 def test_faster_than_a_notebook(profile: Path, tmp_path: Path) -> None:
     notebooks, loads = [], []
