@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,7 +32,7 @@ def reproduce(
 
     with opened(db) as database:
         found = run(database, dataset, progress=progress_line())
-    rows = found.to_dict("records")
+    rows: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
     def show(screen: Screen) -> None:
         from analysis.report.kace import COLUMNS

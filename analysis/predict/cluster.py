@@ -45,7 +45,7 @@ def connected(address: str | None) -> Iterator[Backend | None]:
             "the option --cluster needs dask.distributed", "Install it with: pip install 'stallscope[cluster]'"
         ) from error
     try:
-        client = Client(address, timeout=TIMEOUT, set_as_default=False)
+        client: Any = Client(address, timeout=TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise UsageError(
             f"no Dask scheduler answers at {address}", "Start one with `dask scheduler`, and give its tcp:// address."

@@ -52,7 +52,7 @@ def escape(text: str) -> str:
 
 def _cell(row: Sequence[Cell], index: int, shown: Column, places: Mapping[str, int]) -> str:
     value = format_value(row[index], shown.kind)
-    ends = [row[places[key]] for key in (shown.low, shown.high) if key in places]
+    ends = [row[places[key]] for key in (shown.low, shown.high) if key is not None and key in places]
     if len(ends) == 2 and None not in ends:
         return f"{value} ({' to '.join(format_value(end, shown.kind) for end in ends)})"
     return value

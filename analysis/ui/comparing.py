@@ -158,7 +158,7 @@ def _submit(dataset: str) -> str:
     return jobs().submit(KACE, {"dataset": dataset}, work)
 
 
-def _words(row: Mapping[str, Any]) -> str:
+def _words(row: Mapping[Any, Any]) -> str:
     if row["p_holm"] is None or pd.isna(row["p_holm"]):
         return "too few folds" if row["folds"] < LEAST_FOLDS else "no difference"
     if row["p_holm"] >= SURE:
