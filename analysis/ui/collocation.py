@@ -113,9 +113,9 @@ def _mps_or_mig(runs: pd.DataFrame) -> None:
 def _memory(runs: pd.DataFrame, name: str) -> None:
     table = aggregate_memory(database(), name, runs)
     counts = table["memory"].value_counts()
-    words = {"fits": "fit", "tight": "are tight", "does_not_fit": "do not fit", "unknown": "are unknown"}
-    parts = [f"{int(counts[key])} {word}" for key, word in words.items() if key in counts]
-    said = f"Of {frame.count(len(table), 'set')}, {', '.join(parts)}."
+    words = {"fits": "fits in", "tight": "is tight in", "does_not_fit": "does not fit in", "unknown": "is unknown in"}
+    parts = [f"{word} {int(counts[key])}" for key, word in words.items() if key in counts]
+    said = f"Of {frame.count(len(table), 'set')} it {', '.join(parts)}."
     if "unknown" in counts:
         said += " Unknown: a job's peak memory, or the size of the GPU's, is not in these data; nothing is called safe."
     shown = _with_set(table)[["gpu", "set", "memory", "needed_mib", "capacity_mib"]]
@@ -141,6 +141,11 @@ def _gain(runs: pd.DataFrame, name: str) -> None:
 
 def _profiles(runs: pd.DataFrame, name: str) -> None:
     """Say which MIG profile holds each job, and what a device plugin's replicas would leave each of them."""
+    st.markdown(
+        "**Which is the smallest MIG profile for each job, and how many replicas may there be?** A device plugin with "
+        "R replicas gives each MPS client 100/R % of the threads and of the memory; the tables have the largest R that "
+        "each job's memory allows. Runs without caps say nothing of such clients."
+    )
     for gpu in dict.fromkeys(runs["gpu"].astype(str)):
         table = cached(smallest_profiles, database(), name, gpu)
         sizes = list(mig.profiles(gpu))
@@ -155,11 +160,6 @@ def _profiles(runs: pd.DataFrame, name: str) -> None:
                 counts = table.loc[known, f"profile_{size}"].value_counts()
                 parts.append(f"on {size} " + ", ".join(f"{profile} for {count}" for profile, count in counts.items()))
             said = f"By memory, {'; '.join(parts)} of {frame.count(int(known.sum()), 'job')} with a known peak."
-        if known.any():
-            said += (
-                " A device plugin with R replicas gives each MPS client 100/R % of the threads and of the memory; the "
-                "table has the largest R that each job's memory allows."
-            )
         columns = {
             "workload": st.column_config.TextColumn("Job", width="medium", pinned=True),
             "needed_mib": st.column_config.NumberColumn("Needs, MiB", format="localized"),
@@ -167,7 +167,7 @@ def _profiles(runs: pd.DataFrame, name: str) -> None:
             "replicas": st.column_config.NumberColumn("Replicas at most", format="%d"),
             "measured": st.column_config.TextColumn("Measured in MIG", width="large"),
         }
-        _question(f"Which is the smallest MIG profile for each job on {plain(gpu)}?", said,
+        _question(f"Smallest MIG profile on {plain(gpu)}?", said,
                   table if known.any() else None, f"mig-profiles-{gpu}", columns)  # fmt: skip
 
 
