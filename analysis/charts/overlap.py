@@ -61,7 +61,8 @@ def overlap_bars(lean: pd.DataFrame, *, limits: tuple[float, float], theme: str 
                            for title, number in zip(titles, numbers, strict=True)],
                 hoverinfo="text", row=1, col=column,
             )  # fmt: skip
-            missing = [i for i, title in enumerate(titles) if np.isnan(numbers[i]) and stated.get(title, {}).get(value)]
+            ever = [bool(stated.get(title, {}).get(value)) for title in titles]
+            missing = [i for i, number in enumerate(numbers) if np.isnan(number) and ever[i]]
             silent_marks += len(missing)
             figure.add_scatter(
                 x=[1.8] * len(missing), y=[places[place][i] for i in missing], mode="markers", showlegend=False,
@@ -70,7 +71,11 @@ def overlap_bars(lean: pd.DataFrame, *, limits: tuple[float, float], theme: str 
             )  # fmt: skip
     for column, (_, axis, _) in enumerate(_SIDES, start=1):
         figure.add_vline(
-            x=limits[column - 1], line={"color": pen.muted, "dash": "dash", "width": 1.2}, layer="below", col=column, row=1
+            x=limits[column - 1],
+            line={"color": pen.muted, "dash": "dash", "width": 1.2},
+            layer="below",
+            col=column,
+            row=1,
         )
         figure.update_xaxes(title={"text": axis}, range=[0, 112], row=1, col=column)
     if silent_marks:
