@@ -3,6 +3,8 @@
 import pandas as pd
 import streamlit as st
 
+from analysis.predict.registry import PREDICTORS
+from analysis.predict.terms import schema
 from analysis.reference import gpus, stall_reasons
 from analysis.reference.stall_families import BY_NAME
 from analysis.settings import asset
@@ -51,7 +53,46 @@ def devices() -> None:
     frame.data(search(table, ("name", "architecture", "cc"), "search-gpus"), name="gpus", height=640)
 
 
-TABLES = {"Words": words, "Stall reasons": reasons, "GPUs": devices}
+def features() -> None:
+    table = pd.DataFrame(schema().to_json()).drop(columns=["quantity"])
+    frame.data(
+        search(table, ("name", "meaning", "whose", "what"), "search-features"),
+        name="features",
+        columns={
+            "name": st.column_config.TextColumn("Column", width="medium"),
+            "meaning": st.column_config.TextColumn("Meaning", width="large"),
+            "unit": "Unit",
+            "whose": "Whose",
+            "what": "Evidence",
+        },
+        height=640,
+    )
+
+
+def predictors() -> None:
+    table = pd.DataFrame(
+        [{"title": one.title, "name": name, "kind": one.kind, "source": one.source} for name, one in PREDICTORS.items()]
+    )
+    frame.data(
+        search(table, ("title", "name", "kind", "source"), "search-predictors"),
+        name="predictors",
+        columns={
+            "title": st.column_config.TextColumn("Predictor", width="medium"),
+            "name": "Name on the command line",
+            "kind": "Kind",
+            "source": st.column_config.TextColumn("What it does, and its source", width="large"),
+        },
+        height=640,
+    )
+
+
+TABLES = {
+    "Words": words,
+    "Stall reasons": reasons,
+    "GPUs": devices,
+    "What predictors see": features,
+    "Predictors": predictors,
+}
 
 
 def page() -> None:
