@@ -33,7 +33,7 @@ def test_the_address_opens_a_cell(app: Open, filled: Path) -> None:
     text = words(page)
     assert f"**{SLOWED}** beside **{BESIDE}** takes **" in text
     assert "min** for what takes 100 min one after the other" in text
-    assert "Memory: their peaks add up to" in text
+    assert "The memory fits: " in text
     runs = next(frame.value for frame in page.dataframe if "role" in frame.value.columns)
     assert set(runs["workload"]) == {SLOWED, BESIDE}
 
