@@ -16,4 +16,5 @@ def test_every_predictor_is_named() -> None:
 
 def test_every_column_says_what_it_means() -> None:
     for column in schema():
-        assert column.meaning and column.unit is not None, column.name
+        assert column.meaning, column.name
+        assert column.unit is not None, column.name
