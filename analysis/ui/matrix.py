@@ -110,7 +110,8 @@ def wide(matrix: SlowdownMatrix, values: str = "slowdown", predicted: Predicted 
     """
     shown = numbers_of(matrix, values, predicted)
     text = np.vectorize(lambda value: "" if np.isnan(value) else f"{value:.2f}", otypes=[object])(shown)
-    empty, measured = np.isnan(shown), matrix.state != NOT_MEASURED
+    measured = matrix.state != NOT_MEASURED
+    empty = np.isnan(shown) if predicted is not None else ~measured
     text = np.where(~measured, np.where(empty, "·", text + " predicted"), text)
     mixed = (matrix.failed > 0) & (matrix.runs > 0)
     text = np.where(mixed, text + ", " + matrix.failed.astype(str).astype(object) + " failed", text)

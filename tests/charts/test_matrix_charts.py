@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from analysis.charts.scale import SLOWDOWN
-from analysis.charts.slowdown_heatmap import place_of, slowdown_heatmap, slowdown_multiples
+from analysis.charts.slowdown_heatmap import place_in, place_of, slowdown_heatmap, slowdown_multiples
 from analysis.charts.theme import alt_text
 from analysis.errors import UsageError
-from analysis.interference.layers import Predicted, numbers_of
+from analysis.interference.layers import Predicted, numbers_of, only_predicted
 
 NAN = np.nan
 
@@ -136,3 +138,32 @@ def test_unknown_values_are_refused(matrix) -> None:
         slowdown_heatmap(matrix(np.full((2, 2), 1.5)), values="speed")
     with pytest.raises(UsageError, match="predictions"):
         slowdown_heatmap(matrix(np.full((2, 2), 1.5)), values="difference")
+
+
+def test_a_pair_that_ran_and_failed_is_marked(matrix) -> None:
+    m = matrix(np.array([[1.1, 2.5], [1.2, 1.3]]))
+    failed = np.array([[0, 1], [0, 0]])
+    figure = slowdown_heatmap(replace(m, failed=failed))
+    assert "ran and failed" in [trace.name for trace in figure.data]
+    assert "failed in 1 more run" in figure.data[1].hovertext[1]
+    assert "ran and failed" not in [trace.name for trace in slowdown_heatmap(m).data]
+
+
+def test_predictions_take_the_place_of_measurements(matrix) -> None:
+    m = matrix(
+        np.array([[1.1, 2.5], [NAN, 1.3]]), state=np.array([["measured", "measured"], ["did_not_run", "measured"]])
+    )
+    guess = Predicted(*(np.full((2, 2), value) for value in (1.5, 1.4, 1.7)))
+    shown = only_predicted(m, guess)
+    assert numbers_of(shown, "slowdown", guess)[0].tolist() == [1.5, 1.5]
+    assert np.isnan(numbers_of(shown, "slowdown", guess)[1, 0])  # what did not run has no slowdown to predict
+    assert "1.50 x (1.40 to 1.70) predicted" in slowdown_heatmap(shown, predicted=guess).data[1].hovertext[0]
+
+
+def test_a_marker_of_small_multiples_says_where_it_stands(matrix) -> None:
+    first = matrix(np.array([[1.1, 2.5], [1.2, 1.3]]), ["a", "b"])
+    second = matrix(np.array([[1.4]]), ["c"])
+    figure = slowdown_multiples([first, second])
+    data = [trace.customdata for trace in figure.data if trace.customdata is not None]
+    assert place_in([first, second], data[1][-1]) == (1, "c", "c")
+    assert place_in([first, second], {"0": 0, "1": 1, "2": 0}) == (0, "a", "b")

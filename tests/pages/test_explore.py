@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import streamlit as st
@@ -69,12 +69,15 @@ def test_the_table_says_why_a_cell_has_no_number(filled_file: Path) -> None:
         found = slowdown_matrix(database, "own")
     states = found.state.copy()
     states[0, 1], states[0, 2], states[0, 3] = "not_measured", "did_not_run", "flagged"
-    changed = SimpleNamespace(slowdown=found.slowdown, state=states, workloads=found.workloads)
+    failed = found.failed.copy()
+    failed[1, 2] = 2
+    changed = replace(found, state=states, failed=failed)
     table = matrix.wide(changed)
     assert table.iloc[0, 1] == "·"
     assert table.iloc[0, 2] == "did not run"
     assert table.iloc[0, 3].endswith(" flagged")
     assert table.iloc[1, 1] == f"{found.slowdown[1, 1]:.2f}"
+    assert table.iloc[1, 2] == f"{found.slowdown[1, 2]:.2f}, 2 failed"
 
 
 def test_stalls_name_the_reason_and_the_job(app: Open, filled: Path) -> None:
