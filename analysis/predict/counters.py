@@ -48,7 +48,9 @@ def from_kernels(database: Database, dataset: str) -> pd.DataFrame:
     names = _metric_names()
     long = profiles.metrics(database, chosen, tuple(names)).dropna(subset=["value"])
     long["name"] = long["metric"].map(names)
-    long = long[[_usable(name, unit) for name, unit in zip(long["name"], long["unit"], strict=True)]]
+    # A mask as an array: an empty list would choose no columns instead of no rows.
+    usable = [_usable(name, unit) for name, unit in zip(long["name"], long["unit"], strict=True)]
+    long = long[np.array(usable, dtype=bool)]
     by_name = {quantity.name: quantity for quantity in QUANTITIES}
     long["value"] = [
         float(value) * factor(by_name[name], unit if isinstance(unit, str) else None)

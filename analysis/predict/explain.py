@@ -14,7 +14,7 @@ from analysis.predict import features, models
 from analysis.predict.gather import gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import Feature, feature_of, shown_value
-from analysis.predict.sentences import sentence
+from analysis.predict.sentences import Start, sentence
 from analysis.predict.shapley import Contributions, contributions, explained_exactly
 from analysis.predict.terms import WHITE_BOX
 from analysis.store.database import Database
@@ -72,6 +72,8 @@ class Explanation:
         How the contributions were computed.
     additivity_error : float
         |base + sum - prediction|.
+    start : {"typical", "alone"}
+        What the base is: a typical slowdown, or the job alone.
     """
 
     workload: str
@@ -84,6 +86,7 @@ class Explanation:
     sentence: str
     method: str
     additivity_error: float
+    start: Start = "typical"
 
     @property
     def slowdown(self) -> float:
@@ -140,12 +143,13 @@ def explain(
     jobs: Sequence[str],
     mechanism: str | None = None,
     dataset: str | None = None,
+    caps: Sequence[float | None] | None = None,
 ) -> list[Explanation]:
     """Explain a model's prediction for every job of a set.
 
     Parameters
     ----------
-    database, model_id, gpu, jobs, mechanism, dataset
+    database, model_id, gpu, jobs, mechanism, dataset, caps
         As in `models.predict`.
 
     Returns
@@ -159,7 +163,7 @@ def explain(
         If there is no such model or job.
     """
     manifest, estimator = models.load(database, model_id)
-    found = gather(database, manifest, gpu, jobs, mechanism, dataset)
+    found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
     parts = contributions(estimator, found.X, _background(database, manifest, estimator))
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
     return explanations(found.X, parts, predicted)
@@ -191,9 +195,12 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
                 contributions=listed,
                 by_whose=_summed(listed, "whose"),
                 by_group=_summed(listed, "group"),
-                sentence=sentence(own, base, prediction, [(one.feature, one.shap) for one in listed]),
+                sentence=sentence(
+                    own, base, prediction, [(one.feature, one.shap) for one in listed], parts.start, parts.error
+                ),
                 method=parts.method,
                 additivity_error=abs(base + sum(one.shap for one in listed) - prediction),
+                start=parts.start,
             )
         )
     return found

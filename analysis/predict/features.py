@@ -143,6 +143,7 @@ def rows_for_sets(
     gpu: str,
     mechanism: str = "CUDA MPS",
     columns: Sequence[str] | None = None,
+    percentages: Sequence[Sequence[float]] | None = None,
 ) -> pd.DataFrame:
     """Build the rows of many sets of jobs from a table of profiles, set by set and job by job.
 
@@ -156,6 +157,8 @@ def rows_for_sets(
         Where and how they share.
     columns : sequence of str, optional
         Numeric columns to compute; all by default.
+    percentages : sequence of sequences of float, optional
+        MPS thread percentage of each job of each set; NaN where a client is not capped.
 
     Returns
     -------
@@ -165,7 +168,7 @@ def rows_for_sets(
     members = pd.DataFrame(
         [
             {"run_id": run, "slot": slot, "workload": job, "gpu": gpu, "mechanism": mechanism,
-             "thread_percentage": np.nan, "slowdown": np.nan}
+             "thread_percentage": percentages[run][slot] if percentages else np.nan, "slowdown": np.nan}
             for run, jobs in enumerate(sets) for slot, job in enumerate(jobs)
         ]
     )  # fmt: skip

@@ -19,6 +19,9 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries.sources import workloads
 
+#: Thread percentage of an MPS client without a cap.
+UNCAPPED = 100.0
+
 
 @dataclass(frozen=True)
 class Gathered:
@@ -36,6 +39,10 @@ class Gathered:
         Reasons why the whole set is beyond the model's data.
     calibrated : bool
         Whether the model's measured co-runs speak for this set: same data set, GPU and mechanism.
+    datasets : tuple of str
+        Where the jobs are.
+    caps : tuple of float
+        MPS thread percentage of each job, 100 without a cap.
     """
 
     X: pd.DataFrame
@@ -44,6 +51,8 @@ class Gathered:
     mechanism: str
     notes: tuple[str, ...]
     calibrated: bool
+    datasets: tuple[str, ...] = ()
+    caps: tuple[float, ...] = ()
 
 
 def gather(
@@ -53,6 +62,7 @@ def gather(
     jobs: Sequence[str],
     mechanism: str | None = None,
     dataset: str | None = None,
+    caps: Sequence[float | None] | None = None,
 ) -> Gathered:
     """Find the jobs' profiles and build their rows; see `predict_jobs`."""
     if len(jobs) < 2:
@@ -65,6 +75,11 @@ def gather(
         notes.append(f"the model has seen {', '.join(manifest.gpus)}, not {where}")
     if how not in manifest.mechanisms:
         notes.append(f"the model has seen {', '.join(manifest.mechanisms)}, not {how}")
+    given = _caps(jobs, caps, how)
+    capped = any(cap < UNCAPPED for cap in given)
+    if capped and "own_thread_percentage" not in manifest.ranges and manifest.predictor != "white-box":
+        said = ", ".join(f"{cap:g} %" for cap in given)
+        notes.append(f"the model has seen no capped client and takes no account of thread percentages of {said}")
     if len(jobs) not in manifest.k:
         notes.append(f"the model has seen sets of {', '.join(map(str, manifest.k))}, not of {len(jobs)}")
     homes = _homes(database, manifest, jobs, dataset)
@@ -83,7 +98,7 @@ def gather(
             found[job] = row
     table = pd.DataFrame(list(found.values()))
     table.index = pd.MultiIndex.from_tuples([(where, job) for job in found], names=["gpu", "workload"])
-    X = rows_for_sets(table, [tuple(jobs)], where, how)
+    X = rows_for_sets(table, [tuple(jobs)], where, how, percentages=[given] if capped else None)
     if manifest.predictor == "white-box" and X[WHITE_BOX].isna().any():
         raise NotEnoughDataError(
             f"the white box has no figure for this set on {where} under {how}; it needs: stall profiles",
@@ -91,7 +106,22 @@ def gather(
             f"{whiteboxsets.LARGEST_SET} under CUDA MPS, time-slicing and static SM partition.",
         )
     inside = set(homes.values()) == {manifest.dataset} and bool(seen) and how in manifest.mechanisms
-    return Gathered(X, found, where, how, tuple(notes), inside)
+    inside &= not capped or "own_thread_percentage" in manifest.ranges
+    return Gathered(X, found, where, how, tuple(notes), inside, tuple(sorted(set(homes.values()))), given)
+
+
+def _caps(jobs: Sequence[str], caps: Sequence[float | None] | None, mechanism: str) -> tuple[float, ...]:
+    """Return each client's thread percentage; refuse what MPS would refuse."""
+    if caps is None:
+        return (UNCAPPED,) * len(jobs)
+    given = tuple(UNCAPPED if cap is None else float(cap) for cap in caps)
+    if len(given) != len(jobs):
+        raise UsageError(f"{len(given)} thread percentages are given for {len(jobs)} jobs", "Give one for each job.")
+    if any(not 0 < cap <= UNCAPPED for cap in given):
+        raise UsageError("a thread percentage is above 0 and at most 100", "100 leaves a client without a cap.")
+    if any(cap < UNCAPPED for cap in given) and not mechanism.startswith("CUDA MPS"):
+        raise UsageError(f"thread percentages belong to CUDA MPS, not to {mechanism}", "Leave them out.")
+    return given
 
 
 def _homes(database: Database, manifest: Manifest, jobs: Sequence[str], dataset: str | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.interference.memory import memory_fit
 from analysis.predict import verdict
 from analysis.predict.folding import deviation_of
-from analysis.predict.gather import Gathered, gather
+from analysis.predict.gather import UNCAPPED, Gathered, gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import shown_number
 from analysis.predict.terms import schema
@@ -57,6 +57,10 @@ class JobPrediction:
         share, don't or measure first, and the reason.
     missing : tuple of str
         What would make the answer better.
+    simulated : bool
+        Whether what stands as measured was run by a simulator.
+    thread_percentage : float or None
+        The client's cap under MPS; None without one.
     """
 
     workload: str
@@ -75,6 +79,8 @@ class JobPrediction:
     verdict: str
     why: str
     missing: tuple[str, ...]
+    simulated: bool = False
+    thread_percentage: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -89,6 +95,7 @@ def predict_jobs(
     jobs: Sequence[str],
     mechanism: str | None = None,
     dataset: str | None = None,
+    caps: Sequence[float | None] | None = None,
 ) -> list[JobPrediction]:
     """Predict a set of jobs with a loaded model.
 
@@ -106,6 +113,8 @@ def predict_jobs(
         How they share; by default what the model has seen most.
     dataset : str, optional
         Where the jobs' profiles are; by default the model's data set, then any other.
+    caps : sequence of float or None, optional
+        MPS thread percentage of each job; None, or 100, for a client without a cap.
 
     Returns
     -------
@@ -119,7 +128,7 @@ def predict_jobs(
     UsageError
         With fewer than two jobs.
     """
-    found = gather(database, manifest, gpu, jobs, mechanism, dataset)
+    found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
     slowdowns = np.exp(predicted)
     reasons = [(*found.notes, *outside(manifest, found.X.iloc[[row]])) for row in range(len(jobs))]
@@ -130,7 +139,7 @@ def predict_jobs(
     if calibration is not None:
         low, high = calibration.interval(predicted, deviation_of(estimator, found.X, calibration))
         lows, highs = [float(value) for value in np.exp(low)], [float(value) for value in np.exp(high)]
-    measured = _measured(database, found, jobs)
+    measured, simulated = _measured(database, found, jobs)
     tiers = [verdict.evidence_of(found.profiles[job]) for job in jobs]
     evidence = "measured" if all(value is not None for value in measured) else verdict.weakest(tiers)
     memory = memory_fit(
@@ -147,6 +156,7 @@ def predict_jobs(
         highs,
         extrapolating=any(reasons),
         evidence=evidence,
+        simulated=simulated,
     )
     return [
         JobPrediction(
@@ -166,6 +176,8 @@ def predict_jobs(
             verdict=decision,
             why=why,
             missing=_missing(found, job, memory, evidence),
+            simulated=simulated,
+            thread_percentage=found.caps[row] if found.caps[row] < UNCAPPED else None,
         )
         for row, job in enumerate(jobs)
     ]
@@ -197,18 +209,26 @@ def _protocol(manifest: Manifest, jobs: Sequence[str]) -> str:
     return "unseen-pair" if set(jobs) <= set(manifest.workloads) else "leave-one-workload-out"
 
 
-def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> list[float | None]:
-    """Return each job's median measured S in runs of exactly these jobs on this GPU by this mechanism."""
-    chosen = Filter(gpus=(found.gpu,), mechanisms=(found.mechanism,), workloads=tuple(dict.fromkeys(jobs)))
+def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple[list[float | None], bool]:
+    """Return each job's median S in runs of exactly these jobs here, and whether a simulator ran them.
+
+    Runs of capped clients answer another question than runs without caps.
+    """
+    chosen = Filter(
+        datasets=found.datasets, gpus=(found.gpu,), mechanisms=(found.mechanism,), workloads=tuple(dict.fromkeys(jobs))
+    )
     members = coruns.with_partners(database, chosen)
     if members.empty:
-        return [None] * len(jobs)
+        return [None] * len(jobs), False
     here = members[(members["gpu"] == found.gpu) & (members["mechanism"] == found.mechanism)]
-    wanted = sorted(jobs)
-    runs = [run for run, names in here.groupby("run_id")["workload"] if sorted(names) == wanted]
+    cap = here["thread_percentage"].fillna(UNCAPPED)
+    here = here.assign(client=list(zip(here["workload"].astype(str), cap.astype(float), strict=True)))
+    wanted = sorted(zip(jobs, found.caps, strict=True))
+    runs = [run for run, clients in here.groupby("run_id")["client"] if sorted(clients) == wanted]
     same = here[here["run_id"].isin(runs) & here["slowdown"].notna()]
-    medians = same.groupby("workload")["slowdown"].median()
-    return [float(medians[job]) if job in medians.index else None for job in jobs]
+    medians = {str(job): float(value) for job, value in same.groupby("client")["slowdown"].median().items()}
+    answers = [medians.get(str(client)) for client in zip(jobs, found.caps, strict=True)]
+    return answers, bool(same["simulated"].any())
 
 
 def _capacity(gpu: str) -> float:

@@ -208,10 +208,11 @@ def predict(
     jobs: Sequence[str],
     mechanism: str | None = None,
     dataset: str | None = None,
+    caps: Sequence[float | None] | None = None,
 ) -> list[JobPrediction]:
     """Predict every job's slowdown in a set, with interval, evidence and verdict; see `jobs.predict_jobs`."""
     manifest, estimator = load(database, model_id)
-    return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset)
+    return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset, caps)
 
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:

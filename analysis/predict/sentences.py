@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -16,15 +17,31 @@ PART_OF_LARGEST = 0.15
 MOST_NAMED = 3
 
 
-def causes(contributions: Sequence[tuple[str, float]]) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-    """Return the contributions that may be named, those that slow down and those that relieve, largest first."""
+def causes(
+    contributions: Sequence[tuple[str, float]], error: float = 0.0
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+    """Return the contributions that may be named, those that slow down and those that relieve, largest first.
+
+    A sampled contribution has to be twice its standard error `error`.
+    """
     largest = max((abs(value) for _, value in contributions), default=0.0)
-    least = max(LEAST, PART_OF_LARGEST * largest)
+    least = max(LEAST, PART_OF_LARGEST * largest, 2.0 * error)
     named = sorted((item for item in contributions if abs(item[1]) >= least), key=lambda item: -abs(item[1]))
     return [item for item in named if item[1] > 0][:MOST_NAMED], [item for item in named if item[1] < 0][:MOST_NAMED]
 
 
-def sentence(workload: str, base: float, prediction: float, contributions: Sequence[tuple[str, float]]) -> str:
+#: Where a sum of contributions starts: what the predictor says on average, or the job without anybody beside it.
+Start = Literal["typical", "alone"]
+
+
+def sentence(
+    workload: str,
+    base: float,
+    prediction: float,
+    contributions: Sequence[tuple[str, float]],
+    start: Start = "typical",
+    error: float = 0.0,
+) -> str:
     """Say why a job is predicted to slow down as it is.
 
     Parameters
@@ -35,6 +52,10 @@ def sentence(workload: str, base: float, prediction: float, contributions: Seque
         ln S.
     contributions : sequence of (str, float)
         Features and their parts of ln S.
+    start : {"typical", "alone"}
+        What the base is: a typical slowdown, or the job alone, which no model has to learn.
+    error : float
+        Standard error of a sampled contribution, ln S.
 
     Returns
     -------
@@ -42,17 +63,17 @@ def sentence(workload: str, base: float, prediction: float, contributions: Seque
         Two or three sentences; factors multiply the typical slowdown to the predicted one.
     """
     typical, predicted = float(np.exp(base)), float(np.exp(prediction))
-    head = (
-        f"{workload} is predicted to take {predicted:.2f} times its solo time; this model's typical is {typical:.2f}."
-    )
-    worse, better = causes(contributions)
+    beside = f"this model's typical is {typical:.2f}" if start == "typical" else f"alone it takes {typical:.2f}"
+    head = f"{workload} is predicted to take {predicted:.2f} times its solo time; {beside}."
+    worse, better = causes(contributions, error)
     parts = [head]
     if worse:
         parts.append(f"Up: {_listed(worse)}.")
     if better:
         parts.append(f"Down: {_listed(better)}.")
     if not worse and not better:
-        parts.append("No single feature moves it by more than 2 %.")
+        least = 100 * float(np.expm1(max(LEAST, 2.0 * error)))
+        parts.append(f"No single feature moves it by more than {least:.0f} %.")
     return " ".join(parts)
 
 

@@ -16,6 +16,7 @@ from analysis.predict.effects import Composition, CopyOtherGpu, Effects, LowRank
 from analysis.predict.ensemble import Average
 from analysis.predict.published import OwnAndSum, ScaledLinear
 from analysis.predict.schema import Floats
+from analysis.predict.sentences import Start
 from analysis.predict.setshapley import explain_sets
 from analysis.predict.structured import StructuredGP
 from analysis.predict.terms import WHITE_BOX
@@ -41,11 +42,17 @@ class Contributions:
         Contributions by column of the frame, or by one of `HISTORY`.
     method : str
         How they were computed, for people.
+    start : {"typical", "alone"}
+        What the base is.
+    error : float
+        Standard error of a contribution where it is sampled; 0 where it is exact.
     """
 
     base: Floats
     values: pd.DataFrame
     method: str
+    start: Start = "typical"
+    error: float = 0.0
 
     def total(self) -> Floats:
         """Return base plus contributions: the prediction."""
@@ -82,14 +89,15 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
         return Contributions(base, pd.DataFrame(index=range(len(X))), "a constant")
     if isinstance(estimator, WhiteBox):
         said = pd.DataFrame({WHITE_BOX: estimator.predict(X)})
-        return Contributions(np.zeros(len(X)), said, "exact: the queueing network of these jobs")
+        return Contributions(np.zeros(len(X)), said, "exact: the queueing network of these jobs", "alone")
     if isinstance(estimator, EqualShare):
         values = pd.DataFrame({"k": estimator.predict(X)})
-        return Contributions(np.zeros(len(X)), values, "exact: the logarithm of k")
+        return Contributions(np.zeros(len(X)), values, "exact: the logarithm of k", "alone")
     if isinstance(estimator, Composition | CopyOtherGpu):
         start = estimator.median_ if isinstance(estimator, CopyOtherGpu) else 0.0
         values = pd.DataFrame({"workload and others": estimator.predict(X) - start})
-        return Contributions(np.full(len(X), start), values, "exact: measured slowdowns of these jobs")
+        alone: Start = "typical" if isinstance(estimator, CopyOtherGpu) else "alone"
+        return Contributions(np.full(len(X), start), values, "exact: measured slowdowns of these jobs", alone)
     if isinstance(estimator, LowRank):
         return _low_rank(estimator, X)
     if isinstance(estimator, Effects):
@@ -126,14 +134,17 @@ def explained_exactly(estimator: Any) -> bool:
 def _average(estimator: Average, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
     base: Floats = np.zeros(len(X))
     values: pd.DataFrame | None = None
-    methods = []
+    methods, starts, error = [], set(), 0.0
     for weight, (name, part) in zip(estimator.weights_, estimator.parts_, strict=True):
         of_part = contributions(part, X, background)
         base = base + weight * of_part.base
         scaled = weight * of_part.values
         values = scaled if values is None else values.add(scaled, fill_value=0.0)
         methods.append(f"{name}: {of_part.method}")
-    return Contributions(base, pd.DataFrame() if values is None else values, "; ".join(methods))
+        starts.add(of_part.start)
+        error += weight * of_part.error
+    start: Start = "alone" if starts == {"alone"} else "typical"
+    return Contributions(base, pd.DataFrame() if values is None else values, "; ".join(methods), start, error)
 
 
 def _is_tree(model: Any) -> bool:
@@ -200,7 +211,7 @@ def _structured(estimator: StructuredGP, X: pd.DataFrame, background: pd.DataFra
         f"sampled Shapley values against {found.background} training pairs, standard error at most "
         f"{found.error:.3f} in ln S; their sum is exact"
     )
-    return Contributions(found.base, found.values, method)
+    return Contributions(found.base, found.values, method, error=found.error)
 
 
 def _required(background: pd.DataFrame | None) -> pd.DataFrame:

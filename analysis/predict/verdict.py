@@ -47,6 +47,7 @@ def verdict(
     *,
     extrapolating: bool,
     evidence: Evidence,
+    simulated: bool = False,
 ) -> tuple[Verdict, str]:
     """Advise on a set of jobs.
 
@@ -66,6 +67,8 @@ def verdict(
         Whether an input is outside the training data.
     evidence : str
         Weakest evidence of the jobs.
+    simulated : bool
+        Whether what ran together ran in a simulator.
 
     Returns
     -------
@@ -77,13 +80,15 @@ def verdict(
     if memory == "does_not_fit":
         return "don't", "Their peaks of memory are more than the GPU has."
     if evidence == "measured":
+        run = "Simulated" if simulated else "Measured"
         if together < WORTHWHILE:
-            return "don't", f"Measured together they do {together:.2f} times the work of one job after the other."
+            return "don't", f"{run} together they do {together:.2f} times the work of one job after the other."
         if max(slowdowns) > turns:
             return "don't", _starved(max(slowdowns), turns, together)
         if memory == "unknown":
-            return "measure first", "They ran together once, but their peaks of memory are unknown."
-        return "share", f"Measured together they do {together:.2f} times the work of one job after the other."
+            ran = "ran together in the simulator" if simulated else "ran together once"
+            return "measure first", f"They {ran}, but their peaks of memory are unknown."
+        return "share", f"{run} together they do {together:.2f} times the work of one job after the other."
     if memory == "unknown":
         return "measure first", "Whether they fit into memory together is unknown: measure each job's peak."
     if evidence == "none":

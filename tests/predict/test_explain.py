@@ -96,7 +96,7 @@ def test_columns_are_summed_back_to_what_people_know(shared_syn: Database) -> No
         assert sizes == sorted(sizes, reverse=True)
         assert list(one.to_json()) == [
             "workload", "co_workloads", "base", "prediction", "contributions", "by_whose", "by_group", "sentence",
-            "method", "additivity_error",
+            "method", "additivity_error", "start",
         ]  # fmt: skip
         assert list(one.table().columns) == ["feature", "whose", "what", "group", "value", "shap", "factor"]
 
