@@ -168,7 +168,7 @@ def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
     screen.table(rows, [*columns, column("extrapolating", "extrapolating", "flag")])
     for one in found:
         for text in one.reasons:
-            screen.line(f"{one.workload}: outside of the training data, {text}.")
+            screen.line(f"{one.workload}: beyond what the model has seen, {text}.")
         for text in one.missing:
             screen.line(f"{one.workload}: would help, {text}.")
 

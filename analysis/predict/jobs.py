@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +21,9 @@ from analysis.reference import gpus as reference
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
+
+#: Asides in the meaning of a column, left out of a list.
+_BRACKETS = re.compile(r" ?\([^)]*\)")
 
 #: A value this far beyond the training range, as a part of the range, still counts as inside.
 MARGIN = 0.05
@@ -186,22 +190,34 @@ def predict_jobs(
 def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
     """Say which inputs of a row are beyond the training data, or unknown though the model uses them.
 
-    One reason a quantity and owner: where a co-runner's value is too large, its sum and maximum say the same.
+    One reason a quantity and owner: where a co-runner's value is too large, its sum and maximum say the same. What is
+    unknown stands in one reason for the job and one for its co-runners.
     """
     found: dict[tuple[str, str], str] = {}
+    unknown: dict[str, list[str]] = {}
     for name, (low, high) in manifest.ranges.items():
         value = float(X[name].iloc[0])
         slack = MARGIN * (high - low)
         column = schema()[name]
         if np.isnan(value):
             if column.whose in ("target", "co-runners") and column.what != "configuration":
-                found.setdefault((column.whose, column.quantity), f"{column.meaning} is unknown")
+                what = _BRACKETS.sub("", column.meaning).split(":")[0].split(",")[0].strip()
+                if what not in (named := unknown.setdefault(column.whose, [])):
+                    named.append(what)
         elif value < low - slack or value > high + slack:
             side, end, word = ("below", low, "least") if value < low else ("above", high, "most")
             shown, limit = shown_number(column, value), shown_number(column, end)
             text = f"{column.meaning} is {shown}, {side} {limit}, the {word} in training"
             found.setdefault((column.whose, column.quantity), text)
-    return list(found.values())
+    whose = {"target": "its own profile", "co-runners": "the profile of those beside it"}
+    lacking = [f"{whose[owner]} lacks {_listed(names)}" for owner, names in unknown.items()]
+    return [*lacking, *found.values()]
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    """Return the first names of a list, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _protocol(manifest: Manifest, jobs: Sequence[str]) -> str:

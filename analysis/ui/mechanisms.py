@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -63,10 +64,14 @@ def measured(runs: pd.DataFrame) -> pd.DataFrame:
     picked = pick("Jobs", [ALL, *named], key="set", show=str) or ALL
     if picked in named:
         gpu, jobs = named[picked]
-        shown = runs[[key == (gpu, jobs) for key in zip(runs["gpu"], runs["jobs"], strict=True)]]
+        shown = runs[np.array([key == (gpu, jobs) for key in zip(runs["gpu"], runs["jobs"], strict=True)], dtype=bool)]
         note = ""
     else:
-        shown = runs[[key in set(sets) for key in zip(runs["gpu"], runs["jobs"], strict=True)]] if sets else runs
+        shown = (
+            runs[np.array([key in set(sets) for key in zip(runs["gpu"], runs["jobs"], strict=True)], dtype=bool)]
+            if sets
+            else runs
+        )
         left = len(everything) - len(sets)
         note = f"{frame.count(left, 'set')} did not run under every mechanism and stay out." if sets and left else ""
         if not sets:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -116,7 +117,7 @@ def _charts(choice: Choice, found: tuple[Comparison, ...], rows: pd.DataFrame, u
     families = {(one.other.workload, one.other.gpu): one.families for one in found}
     pairs = [families[key] for key in rows[["other", "other_gpu"]].itertuples(index=False, name=None)]
     for number, pair in enumerate(dict.fromkeys(pairs)):
-        part = rows[[own == pair for own in pairs]].reset_index(drop=True)
+        part = rows[np.array([own == pair for own in pairs], dtype=bool)].reset_index(drop=True)
         if None not in pair and pair[0] != pair[1]:
             first, second = (BY_NAME[str(name)].title for name in pair)
             st.markdown(f"**Across families of metrics: {second} against {first}**")
