@@ -14,6 +14,7 @@ from analysis.predict import features, models
 from analysis.predict.gather import gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import Feature, feature_of, shown_value
+from analysis.predict.schema import Floats
 from analysis.predict.sentences import Start, sentence
 from analysis.predict.shapley import Contributions, contributions, explained_exactly
 from analysis.predict.terms import WHITE_BOX
@@ -121,6 +122,8 @@ class GlobalImportance:
         Who each row is about, and its measured S.
     base : float
         Mean prediction in ln S.
+    row_base : ndarray, shape (rows,)
+        Where each row's sum starts.
     method : str
         How the contributions were computed.
     additivity_error : float
@@ -132,6 +135,7 @@ class GlobalImportance:
     values: pd.DataFrame
     rows: pd.DataFrame
     base: float
+    row_base: Floats
     method: str
     additivity_error: float
 
@@ -268,6 +272,7 @@ def global_importance(database: Database, model_id: str, rows: int = GLOBAL_ROWS
         values=values,
         rows=frame.rows.drop(columns=["families"]),
         base=float(np.mean(parts.base)) if len(frame) else 0.0,
+        row_base=np.asarray(parts.base, dtype=np.float64),
         method=parts.method,
         additivity_error=float(np.abs(parts.total() - predicted).max()) if len(frame) else 0.0,
     )

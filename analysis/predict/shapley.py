@@ -156,6 +156,14 @@ def _is_linear(model: Any) -> bool:
     return hasattr(model, "coef_") and hasattr(model, "intercept_")
 
 
+def tree_of(estimator: Any) -> Any | None:
+    """Return the fitted trees behind a predictor on columns; None where it is something else."""
+    if not isinstance(estimator, FeatureModel | OwnAndSum):
+        return None
+    model = getattr(estimator, "model_", None)
+    return model if model is not None and _is_tree(model) else None
+
+
 def tree_explainer(estimator: Any, model: Any) -> Any:
     """Return the tree explainer of a fitted model, made once and kept beside it."""
     import shap  # slow to import: only where something is explained

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.interference.layers import Predicted
@@ -13,11 +14,19 @@ from analysis.predict import models, profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
 from analysis.predict.folding import deviation_of
 from analysis.predict.frame import all_pairs
+from analysis.predict.intervals import Calibration
 from analysis.predict.manifest import Manifest
-from analysis.predict.schema import Floats
-from analysis.predict.terms import WHITE_BOX
+from analysis.predict.terms import WHITE_BOX, schema
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
+
+Bools = npt.NDArray[np.bool_]
+
+#: Rows that are built and predicted at once.
+BLOCK = 100_000
+
+#: Protocols that intervals are calibrated by: jobs that the model knows, and sets with one that it doesn't.
+_BY = ("unseen-pair", "leave-one-workload-out")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,33 +81,65 @@ def predict_pairs(
     if WHITE_BOX in manifest.columns:
         table = whiteboxsets.attach(table, database, manifest.dataset)
     keys = pd.MultiIndex.from_tuples([(gpu, name) for name in workloads], names=["gpu", "workload"])
-    X = all_pairs(table.reindex(keys), gpu, how)
-    predicted = np.asarray(estimator.predict(X), dtype=np.float64)
     size = len(workloads)
-    low, high = np.full(size * size, np.nan), np.full(size * size, np.nan)
-    if seen and how in manifest.mechanisms:
-        known = np.isin(np.array(workloads, dtype=object), manifest.workloads)
-        both = (known[:, None] & known[None, :]).ravel()
-        for protocol, rows in (("unseen-pair", both), ("leave-one-workload-out", ~both)):
-            calibration = manifest.calibrated(protocol)
-            if calibration is not None and rows.any():
+    predicted, low, high = (np.full((size, size), np.nan) for _ in range(3))
+    by = _calibrations(manifest, workloads) if seen and how in manifest.mechanisms else []
+    for targets, X in blocks_of_pairs(table.reindex(keys), gpu, how, manifest.columns):
+        values = np.asarray(estimator.predict(X), dtype=np.float64)
+        predicted[targets] = values.reshape(-1, size)
+        for _, calibration, square in by:
+            rows = square[targets].ravel()
+            if rows.any():
                 part = X.loc[rows].reset_index(drop=True)
-                low[rows], high[rows] = calibration.interval(
-                    predicted[rows], deviation_of(estimator, part, calibration)
-                )
-                notes.append(
-                    f"{100 * calibration.level:.0f} % intervals are calibrated by {protocol}, on {calibration.groups} "
-                    f"left-out {calibration.unit}."
-                )
+                ends = calibration.interval(values[rows], deviation_of(estimator, part, calibration))
+                low[targets][square[targets]], high[targets][square[targets]] = ends
+    notes += [
+        f"{100 * calibration.level:.0f} % intervals are calibrated by {protocol}, on {calibration.groups} left-out "
+        f"{calibration.unit}."
+        for protocol, calibration, _ in by
+    ]
     if np.isnan(low).all():
         notes.append("No measured co-run stands behind an interval here, so none is shown.")
-    return PredictedPairs(
-        Predicted(_square(predicted, size), _square(low, size), _square(high, size)), manifest, tuple(notes)
-    )
+    return PredictedPairs(Predicted(np.exp(predicted), np.exp(low), np.exp(high)), manifest, tuple(notes))
 
 
-def _square(values: Floats, size: int) -> Floats:
-    return np.asarray(np.exp(values).reshape(size, size), dtype=np.float64)
+def blocks_of_pairs(
+    table: pd.DataFrame, gpu: str, mechanism: str, columns: Sequence[str], most: int = BLOCK
+) -> Iterator[tuple[slice, pd.DataFrame]]:
+    """Build the rows of all ordered pairs a few targets at a time, so that a thousand workloads fit into memory.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        Profiles of the workloads, index (gpu, workload).
+    gpu, mechanism : str
+        Where and how they share.
+    columns : sequence of str
+        Columns that the predictor reads; those that say how jobs share and where are always there.
+    most : int
+        Rows of a block, at least those of one target.
+
+    Yields
+    ------
+    slice, pd.DataFrame
+        The targets, and their rows: each beside every workload in the order of the table.
+    """
+    size = len(table)
+    step = max(1, most // max(size, 1))
+    wanted = [column.name for column in schema() if column.name in set(columns) or column.what == "configuration"]
+    for start in range(0, size, step):
+        stop = min(start + step, size)
+        yield slice(start, stop), all_pairs(table, gpu, mechanism, wanted, start, stop)
+
+
+def _calibrations(manifest: Manifest, workloads: Sequence[str]) -> list[tuple[str, Calibration, Bools]]:
+    """Return the calibrations that there are, each with the pairs it speaks for: known jobs, or any other."""
+    known = np.isin(np.array(workloads, dtype=object), manifest.workloads)
+    both = known[:, None] & known[None, :]
+    found = [
+        (protocol, manifest.calibrated(protocol), pairs) for protocol, pairs in zip(_BY, (both, ~both), strict=True)
+    ]
+    return [(protocol, calibration, pairs) for protocol, calibration, pairs in found if calibration and pairs.any()]
 
 
 def predict_sets(
