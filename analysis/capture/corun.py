@@ -1,0 +1,216 @@
+"""One measurement: jobs started together, a window in which all of them run, and what became of each."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from analysis.capture import mps
+from analysis.capture.guard import Guard
+from analysis.capture.machine import Watch
+from analysis.capture.process import Job, JobSpec
+from analysis.capture.rate import LEAST_MARKS, rate
+from analysis.capture.readings import Reader
+from analysis.capture.window import Say, Timing, Window, find_window
+from analysis.errors import UsageError
+
+#: Mechanisms that a co-run can be measured under, and their names in the co-run table.
+MECHANISMS = {"mps": "CUDA MPS", "time-slicing": "time-slicing"}
+RAN, DID_NOT_RUN = "ran", "did_not_run"
+_PROFILERS = ("ncu", "nv-nsight-cu-cli", "nsys", "nvprof")
+
+
+@dataclass(frozen=True)
+class Member:
+    """What became of one job.
+
+    Attributes
+    ----------
+    workload : str
+        The job.
+    outcome : {"ran", "did_not_run"}
+        As in the co-run table.
+    rate : float or None
+        Throughput within the window.
+    unit : str
+        Its unit.
+    note : str
+        Why it did not run: out of memory, crashed, lost with another (sibling fault), stopped, too little progress.
+    peak_memory_mib : float or None
+        Largest GPU memory while it ran.
+    memory_kind : str
+        ``nvidia-smi`` for the driver's figure, ``reserved`` for PyTorch's own.
+    percent : float or None
+        Active thread percentage.
+    tail : tuple of str
+        Its last lines, where it did not run.
+    """
+
+    workload: str
+    outcome: str
+    rate: float | None
+    unit: str
+    note: str = ""
+    peak_memory_mib: float | None = None
+    memory_kind: str = ""
+    percent: float | None = None
+    tail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of one or more jobs.
+
+    Attributes
+    ----------
+    mechanism : str
+        ``exclusive`` for a job alone.
+    members : tuple of Member
+        In the order of the jobs.
+    window : float
+        Seconds in which all ran.
+    started_at : str
+        UTC.
+    mps : mapping or None
+        The proof that MPS was active, see `analysis.capture.mps.proof`.
+    means : mapping of str to float
+        Mean clock, power and temperature.
+    throttle : tuple of str
+        What held the clocks back at any time.
+    """
+
+    mechanism: str
+    members: tuple[Member, ...]
+    window: float
+    started_at: str
+    mps: Mapping[str, Any] | None = None
+    means: Mapping[str, float] = field(default_factory=dict)
+    throttle: tuple[str, ...] = ()
+
+    @property
+    def ran(self) -> bool:
+        """Whether all of it ran."""
+        return all(one.outcome == RAN for one in self.members)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+
+def refuse_profilers(jobs: Sequence[JobSpec], mechanism: str) -> None:
+    """Refuse to run a profiler beside other jobs.
+
+    Raises
+    ------
+    UsageError
+        Counters taken under MPS are those of all clients together, and profiling serialises the kernels.
+    """
+    for job in jobs:
+        for word in job.command[:3]:
+            if Path(word).name in _PROFILERS:
+                raise UsageError(
+                    f"{job.name} runs under the profiler {Path(word).name}, which can't be combined with {mechanism}: "
+                    "its counters would be those of all jobs together, and kernels would wait for one another",
+                    "Profile the job alone (`stallscope capture ncu-command`), and measure co-runs without profiler.",
+                )
+
+
+def measure(
+    jobs: Sequence[JobSpec],
+    *,
+    mechanism: str,
+    guard: Guard,
+    reader: Reader,
+    timing: Timing | None = None,
+    device: int = 0,
+    environment: Mapping[str, str] | None = None,
+    say: Say = lambda _: None,
+) -> Measured:
+    """Run jobs together once and measure how fast each is while all run.
+
+    Whatever happens, Ctrl-C included, no process and no daemon of it is left.
+
+    Parameters
+    ----------
+    jobs : sequence of JobSpec
+        One, or several that share the GPU.
+    mechanism : {"exclusive", "mps", "time-slicing"}
+        How they share it. Under MPS a daemon of its own is started for the run.
+    guard : Guard
+        Cleans up should this process be killed.
+    reader : Reader
+        For memory and clocks.
+    timing : Timing, optional
+        Lengths.
+    device : int
+        The GPU's number.
+    environment : mapping, optional
+        What all jobs get.
+    say : callable
+        Told what happens.
+
+    Returns
+    -------
+    Measured
+        Also where jobs failed.
+
+    Raises
+    ------
+    UsageError
+        If a program can't be started, or is a profiler beside others.
+    StallScopeError
+        If MPS does not start.
+    """
+    timing = timing or Timing()
+    if len(jobs) > 1:
+        refuse_profilers(jobs, MECHANISMS.get(mechanism, mechanism))
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    daemon: mps.Daemon | None = None
+    running: list[Job] = []
+    watch: Watch | None = None
+    with tempfile.TemporaryDirectory(prefix="stallscope-run-") as folder:
+        try:
+            shared = dict(environment or {})
+            if mechanism == "mps":
+                daemon = mps.Daemon()
+                guard.tell(f"mps {daemon.folder}")
+                daemon.start()
+                shared.update(daemon.environment)
+            else:
+                shared.update(mps.no_mps())
+            for spec in jobs:
+                own = {} if daemon is None or spec.percent is None else {mps.PERCENT: f"{spec.percent:g}"}
+                running.append(Job(spec, Path(folder), guard, {**shared, **own}))
+            watch = Watch(reader, device, [(job.spec.name, job.processes) for job in running])
+            watch.start()
+            window, proven, lost = find_window(running, timing, daemon, say)
+        finally:
+            for job in running:
+                job.stop(daemon)
+            if daemon is not None:
+                daemon.stop()
+                guard.tell("no-mps")
+            seen = watch.stop() if watch is not None else None
+    peaks = seen.peak_mib if seen else {}
+    members = tuple(_member(job, window, lost.get(slot), peaks.get(str(slot))) for slot, job in enumerate(running))
+    return Measured(
+        MECHANISMS.get(mechanism, mechanism), members, max(0.0, window[1] - window[0]) if window else 0.0, began,
+        proven, seen.means if seen else {}, tuple(sorted(seen.throttle)) if seen else (),
+    )  # fmt: skip
+
+
+def _member(job: Job, window: Window | None, lost: str | None, peak: float | None) -> Member:
+    spec = job.spec
+    memory, kind = (peak, "nvidia-smi") if peak else (job.reserved_mib or None, "reserved")
+    found = rate(job.marks, *window, spec.by.way) if window is not None and lost is None else None
+    if lost is None and not found:
+        lost = f"too little progress: fewer than {LEAST_MARKS} marks within the window, or none of them larger"
+    return Member(
+        spec.name, DID_NOT_RUN if lost else RAN, None if lost else found, spec.by.unit, lost or "",
+        round(memory, 1) if memory else None, kind if memory else "", spec.percent,
+        tuple(job.tail)[-5:] if lost else (),
+    )  # fmt: skip

@@ -1,0 +1,188 @@
+"""Writes what was measured as the plain files that StallScope reads: co-run table, solo table, provenance."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from analysis.capture.corun import RAN
+from analysis.capture.interval import Mean, mean, slowdown
+from analysis.capture.journal import Entry
+
+#: Columns of the co-run table, beside those of `data/guide/own-tables.md` what each run was made on.
+CORUNS = (
+    "run_id", "gpu", "mechanism", "slot", "workload", "solo_throughput", "corun_throughput", "unit", "peak_memory_mib",
+    "memory_kind", "thread_percentage", "outcome", "note", "corun_peak_memory_mib", "window_s", "started_at", "driver",
+    "cuda", "ecc", "mig", "mps_clients", "sm_clock_mhz",
+)  # fmt: skip
+SOLOS = ("workload", "gpu", "solo_throughput", "unit", "peak_memory_mib", "memory_kind")
+
+
+def solo_rates(entries: Sequence[Entry]) -> dict[str, list[float]]:
+    """Return the throughputs of each job alone, one a repeat that ran."""
+    out: dict[str, list[float]] = {}
+    for entry in entries:
+        member = entry.measured.members[0]
+        if len(entry.names) == 1 and member.rate:
+            out.setdefault(entry.names[0], []).append(member.rate)
+    return out
+
+
+def slowdowns(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return the slowdown of every job of every set, with its interval over the repeats.
+
+    Returns
+    -------
+    list of dict
+        set, slot, workload, slowdown, low, high (None with fewer than two repeats), repeats, corun (rate), solo, unit,
+        notes.
+    """
+    solos = solo_rates(entries)
+    grouped: dict[tuple[str, int], list[Entry]] = {}
+    for entry in entries:
+        if len(entry.names) > 1:
+            for slot in range(len(entry.names)):
+                grouped.setdefault((entry.key.rpartition(" #")[0], slot), []).append(entry)
+    out = []
+    for (key, slot), some in grouped.items():
+        members = [entry.measured.members[slot] for entry in some]
+        name = members[0].workload
+        rates = [one.rate for one in members if one.rate]
+        known = solos.get(name)
+        found = slowdown(known, rates) if known and rates else None
+        out.append(
+            {
+                "set": key, "slot": slot, "workload": name, "mechanism": some[0].measured.mechanism,
+                "slowdown": found.value if found else None, "low": found.low if found else None,
+                "high": found.high if found else None, "repeats": len(rates),
+                "corun": mean(rates).value if rates else None, "solo": mean(known).value if known else None,
+                "unit": members[0].unit, "notes": sorted({one.note for one in members if one.note}),
+            }
+        )  # fmt: skip
+    return out
+
+
+def solo_means(entries: Sequence[Entry]) -> dict[str, Mean]:
+    """Return the mean throughput of each job alone, with its interval."""
+    return {name: mean(rates) for name, rates in solo_rates(entries).items()}
+
+
+def write_session(
+    folder: Path, entries: Sequence[Entry], session: int, gpu: str, provenance: Mapping[str, Any]
+) -> list[Path]:
+    """Write the files of one session: what it measured, with solo values of all sessions.
+
+    Returns
+    -------
+    list of Path
+        Those that hold anything.
+    """
+    own = [entry for entry in entries if entry.session == session]
+    files = []
+    solos, coruns = _solo_rows(own, gpu), _corun_rows(own, entries, gpu, provenance)
+    for name, columns, rows in ((f"solos-{session}.csv", SOLOS, solos), (f"coruns-{session}.csv", CORUNS, coruns)):
+        if rows:
+            files.append(_replace(folder / name, _csv(columns, rows)))
+    if own:
+        document = {
+            "format": "stallscope-capture", "version": 1, "gpu": gpu, "session": session,
+            "provenance": dict(provenance), "slowdowns": slowdowns(entries),
+            "runs": [{"key": one.key, **one.measured.to_json()} for one in own],
+        }  # fmt: skip
+        files.append(_replace(folder / f"provenance-{session}.json", json.dumps(document, indent=1) + "\n"))
+    return files
+
+
+def written(folder: Path) -> list[Path]:
+    """Return the files of all sessions in the order in which to import them: jobs alone before sets."""
+    kinds = ("solos-*.csv", "coruns-*.csv", "provenance-*.json")
+    return [path for kind in kinds for path in sorted(folder.glob(kind))]
+
+
+def _solo_rows(own: Sequence[Entry], gpu: str) -> list[dict[str, Any]]:
+    rows = []
+    for name, found in solo_means(own).items():
+        members = [one.measured.members[0] for one in own if one.names == (name,)]
+        peak, kind = _peak(own, name)
+        rows.append(
+            {
+                "workload": name, "gpu": gpu, "solo_throughput": f"{found.value:.6g}", "unit": members[0].unit,
+                "peak_memory_mib": peak, "memory_kind": kind,
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _corun_rows(
+    own: Sequence[Entry], entries: Sequence[Entry], gpu: str, provenance: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    solos = solo_means(entries)
+    rows = []
+    for entry in own:
+        measured = entry.measured
+        for slot, member in enumerate(measured.members if len(measured.members) > 1 else ()):
+            peak, kind = _peak(entries, member.workload)
+            solo = solos.get(member.workload)
+            # A set in which one did not run was no co-run of that set: the others' figures stand in the provenance.
+            ran = measured.ran
+            rows.append(
+                {
+                    "run_id": entry.key, "gpu": gpu, "mechanism": measured.mechanism, "slot": slot,
+                    "workload": member.workload, "solo_throughput": f"{solo.value:.6g}" if solo else "",
+                    "corun_throughput": f"{member.rate:.6g}" if ran and member.rate else "", "unit": member.unit,
+                    "peak_memory_mib": peak, "memory_kind": kind,
+                    "thread_percentage": "" if member.percent is None else f"{member.percent:g}",
+                    "outcome": RAN if ran else "did_not_run",
+                    "note": member.note or ("" if ran else "its run was not complete"),
+                    "corun_peak_memory_mib": _blank(member.peak_memory_mib), "window_s": f"{measured.window:.2f}",
+                    "started_at": measured.started_at, "driver": _blank(provenance.get("driver")),
+                    "cuda": _blank(provenance.get("cuda")), "ecc": _blank(provenance.get("ecc")),
+                    "mig": _blank(provenance.get("mig")), "mps_clients": _clients(measured.mps),
+                    "sm_clock_mhz": _blank(measured.means.get("clocks.current.sm")),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _peak(entries: Sequence[Entry], name: str) -> tuple[str, str]:
+    """Return the largest memory of a job alone, and where the figure is from."""
+    members = [one.measured.members[0] for one in entries if one.names == (name,)]
+    known = [one for one in members if one.peak_memory_mib]
+    if not known:
+        return "", ""
+    most = max(known, key=lambda one: one.peak_memory_mib or 0.0)
+    return f"{most.peak_memory_mib:.1f}", most.memory_kind
+
+
+def _clients(proven: Mapping[str, Any] | None) -> str:
+    return "" if proven is None else str(sum(len(some) for some in proven["of"].values()))
+
+
+def _blank(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
+
+
+def _csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _replace(path: Path, text: str) -> Path:
+    """Write a file so that it is never seen half written."""
+    beside = path.with_name(f".{path.name}.part")
+    with beside.open("w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    return path
