@@ -82,6 +82,10 @@ class DatabaseVersionError(StallScopeError):
     """The database was written by a newer StallScope."""
 
 
+class NotAllowedError(StallScopeError):
+    """Something would be changed by someone who may only read, or where nothing may be changed."""
+
+
 class ModelRefusedError(StallScopeError):
     """A model file is damaged, of another schema, or holds types that are not allowed."""
 

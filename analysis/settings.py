@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -26,6 +26,18 @@ class Settings(BaseSettings):
         DuckDB's memory limit, in DuckDB's own notation.
     max_file_bytes, max_unpacked_bytes, max_unpack_ratio : int
         Limits on uploads: bytes of a file, bytes after unpacking, and their ratio.
+    max_files : int
+        Most files of one upload.
+    read_only : bool
+        Whether the server opens the database for reading only.
+    roles : Path, optional
+        TOML file with two lists of e-mail addresses, ``editors`` and ``viewers``; read again when it changes.
+    editors, viewers : str
+        More addresses, separated by commas.
+    api_token : SecretStr, optional
+        Who sends it may read and write through the programming interface.
+    api_token_file : Path, optional
+        File with more tokens, one a line: ``viewer TOKEN`` or ``editor TOKEN``.
     catalogue_host : str
         Where the files of public data sets are fetched from: ``HOST/OWNER/REPOSITORY/COMMIT/PATH``. Give the address of
         a mirror where the network is closed.
@@ -39,6 +51,13 @@ class Settings(BaseSettings):
     max_file_bytes: int = 1 << 30
     max_unpacked_bytes: int = 4 << 30
     max_unpack_ratio: int = 200
+    max_files: int = 500
+    read_only: bool = False
+    roles: Path | None = None
+    editors: str = ""
+    viewers: str = ""
+    api_token: SecretStr | None = None
+    api_token_file: Path | None = None
     catalogue_host: str = "https://raw.githubusercontent.com"
 
     @property

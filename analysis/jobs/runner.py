@@ -100,7 +100,8 @@ class JobRunner:
         self._lanes: dict[str, queue.SimpleQueue[str | None]] = {}
         self._threads: list[threading.Thread] = []
         self._closed = False
-        self.interrupted = records.interrupt_unfinished(database, INTERRUPTED)
+        # Of a file that nothing can be written to, another process may be the owner, and its work be running.
+        self.interrupted = 0 if database.read_only else records.interrupt_unfinished(database, INTERRUPTED)
 
     def submit(self, kind: str, request: Mapping[str, Any], work: Work, *, lane: str = "compute") -> str:
         """Queue work and return at once.

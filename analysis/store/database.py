@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from analysis.errors import DatabaseBusyError, StallScopeError
+from analysis.errors import DatabaseBusyError, NotAllowedError, NotFoundError, StallScopeError
 from analysis.settings import get_settings
-from analysis.store.migrate import migrate
+from analysis.store.migrate import check_current, migrate
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -33,28 +33,48 @@ class Database:
         The only directory DuckDB may read files from. By default ``spool`` beside the database file.
     memory_limit : str, optional
         DuckDB's memory limit; by default that of the settings.
+    read_only : bool
+        Open the file so that nothing can write to it, DuckDB itself included. Several processes may do so at once.
+
+    Attributes
+    ----------
+    guard : callable
+        Asked before every write, in the thread that writes; raises where whoever runs there may only read.
 
     Raises
     ------
     DatabaseBusyError
         If another process holds the file.
     DatabaseVersionError
-        If a newer StallScope wrote the file.
+        If a newer StallScope wrote the file, or an older one and it is opened for reading only.
+    NotFoundError
+        If it is opened for reading only and does not exist.
     """
 
-    def __init__(self, path: Path | None, *, spool: Path | None = None, memory_limit: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        spool: Path | None = None,
+        memory_limit: str | None = None,
+        read_only: bool = False,
+    ) -> None:
         self.path = path
+        self.read_only = read_only
+        self.guard: Callable[[], None] = _anyone
         self._lock = threading.RLock()
         self._version = 0
         if path is not None:
             path = path.expanduser()
+            if read_only and not path.exists():
+                raise NotFoundError(f"there is no database at {path}", "Name another with --db or STALLSCOPE_DB.")
             _make_folder(path.parent)
             spool = spool or path.parent / "spool"
         self.spool = spool
-        self._connection = _connect(path)
+        self._connection = connect(path, read_only=read_only)
         try:
-            _harden(self._connection, spool, memory_limit or get_settings().memory_limit)
-            migrate(self._connection, path)
+            harden(self._connection, spool, memory_limit or get_settings().memory_limit)
+            (check_current if read_only else migrate)(self._connection, path)
         except BaseException:
             self._connection.close()
             raise
@@ -97,7 +117,18 @@ class Database:
         content : bool
             False for bookkeeping that no figure depends on, such as the progress of a job: `version` stays, and with it
             every cache.
+
+        Raises
+        ------
+        NotAllowedError
+            If the file is open for reading only, or `guard` refuses.
         """
+        if self.read_only:
+            raise NotAllowedError(
+                "nothing can be changed here: the database is open for reading only",
+                "Ask for it where StallScope runs without --read-only.",
+            )
+        self.guard()
         with self._lock, self._connection.cursor() as cursor:
             cursor.begin()
             try:
@@ -120,9 +151,14 @@ class Database:
         self.close()
 
 
-def _connect(path: Path | None) -> duckdb.DuckDBPyConnection:
+def _anyone() -> None:
+    """Let everybody write: who may is for the user interface to say."""
+
+
+def connect(path: Path | None, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open a DuckDB file, or one in memory, with errors in words; `harden` comes next."""
     try:
-        return duckdb.connect(":memory:" if path is None else str(path))
+        return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only)
     except duckdb.IOException as error:
         holder = re.search(r"held in (.+?)\s*\(PID (\d+)\)", str(error))
         if holder:
@@ -144,7 +180,7 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _harden(connection: duckdb.DuckDBPyConnection, spool: Path | None, memory_limit: str) -> None:
+def harden(connection: duckdb.DuckDBPyConnection, spool: Path | None, memory_limit: str) -> None:
     """Shut DuckDB off from files, network and Python variables before any user's value meets it."""
     connection.execute("SET memory_limit = ?", [memory_limit])
     connection.execute("SET python_enable_replacements = false")

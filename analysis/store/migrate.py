@@ -17,7 +17,51 @@ def steps() -> list[tuple[int, str]]:
     return [(int(entry.name.split("_")[0]), entry.read_text(encoding="utf-8")) for entry in files]
 
 
-def migrate(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
+def version(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
+    """Return the schema of a file, 0 for an empty one.
+
+    Raises
+    ------
+    StallScopeError
+        If the file is a DuckDB file of another program.
+    """
+    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if tables and "schema_version" not in tables:
+        raise StallScopeError(
+            f"{path} is a DuckDB file, but not one of StallScope", "Give another file with --db or STALLSCOPE_DB."
+        )
+    if not tables:
+        return 0
+    return int(connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
+
+
+def check_current(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
+    """Return the schema of a file that can't be brought forward, as it is open for reading only.
+
+    Raises
+    ------
+    DatabaseVersionError
+        If it is not this version's schema.
+    """
+    current, known = version(connection, path), steps()[-1][0]
+    if current > known:
+        raise _too_new(path, current, known)
+    if current < known:
+        raise DatabaseVersionError(
+            f"{path} has schema {current}, this StallScope reads {known}",
+            "Open it once without --read-only, which brings it forward.",
+        )
+    return current
+
+
+def _too_new(path: Path | None, current: int, known: int) -> DatabaseVersionError:
+    return DatabaseVersionError(
+        f"{path} has schema {current}, this StallScope knows {known}",
+        "Update StallScope, or give another file with --db.",
+    )
+
+
+def migrate(connection: duckdb.DuckDBPyConnection, path: Path | None, *, to: int | None = None) -> int:
     """Apply the migrations that the file lacks, each in a transaction of its own.
 
     Parameters
@@ -26,6 +70,8 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
         An open, writable connection.
     path : Path or None
         The file's path, for the error text.
+    to : int, optional
+        The schema to stop at; this version's own when left out.
 
     Returns
     -------
@@ -39,24 +85,16 @@ def migrate(connection: duckdb.DuckDBPyConnection, path: Path | None) -> int:
     StallScopeError
         If the file is a DuckDB file of another program.
     """
-    tables = {row[0] for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    if tables and "schema_version" not in tables:
-        raise StallScopeError(
-            f"{path} is a DuckDB file, but not one of StallScope", "Give another file with --db or STALLSCOPE_DB."
-        )
+    current = version(connection, path)
     connection.execute(
         "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, "
         "applied_at TIMESTAMP NOT NULL DEFAULT current_timestamp)"
     )
-    current = int(connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
     known = steps()
     if current > known[-1][0]:
-        raise DatabaseVersionError(
-            f"{path} has schema {current}, this StallScope knows {known[-1][0]}",
-            "Update StallScope, or give another file with --db.",
-        )
+        raise _too_new(path, current, known[-1][0])
     for number, sql in known:
-        if number <= current:
+        if number <= current or (to is not None and number > to):
             continue
         connection.begin()
         try:
