@@ -44,6 +44,13 @@ _SEEDS: dict[str, Any] = {
     "mape_high": st.column_config.NumberColumn("Largest error, %", format="%.2f"),
     "spread": st.column_config.NumberColumn("Spread, points", format="%.2f"),
 }
+BY_GPU: dict[str, Any] = {
+    "title": st.column_config.TextColumn("Predictor", width="medium", pinned=True),
+    "gpu": "GPU",
+    "coverage": st.column_config.NumberColumn("Coverage, %", format="%.1f", help="Of intervals meant to hold 90 %."),
+    "width": st.column_config.NumberColumn("Width, x", format="%.3f"),
+    "members": st.column_config.NumberColumn("Members", format="localized"),
+}
 _KACE: dict[str, Any] = {
     "times": st.column_config.NumberColumn("Each workload in training"),
     "training": st.column_config.NumberColumn("Training pairs, %", format="%.0f"),
@@ -109,6 +116,21 @@ def ablation(result: Mapping[str, Any]) -> None:
         "within_10": st.column_config.NumberColumn("Within 10 %, %", format="%.0f"),
     }  # fmt: skip
     frame.data(table, name="ablation", columns=columns)
+
+
+def coverage_by_gpu(result: Mapping[str, Any]) -> pd.DataFrame:
+    """Return how often intervals held on each GPU; empty where there is one."""
+    table = cached(predictions.predictions, database(), result["evaluation_id"])
+    known = table[table["low"].notna() & table["high"].notna()]
+    if known["gpu"].nunique() < 2:
+        return pd.DataFrame()
+    titles = {row["predictor"]: row["title"] for row in result["rows"]}
+    inside = (known["measured"] >= known["low"]) & (known["measured"] <= known["high"])
+    values = known.assign(inside=100.0 * inside, width=known["high"] - known["low"])
+    found = values.groupby(["predictor", "gpu"]).agg(
+        coverage=("inside", "mean"), width=("width", "mean"), members=("run_id", "size")
+    )
+    return found.reset_index().assign(title=lambda one: one["predictor"].map(titles))[list(BY_GPU)]
 
 
 def papers(result: Mapping[str, Any]) -> None:

@@ -91,6 +91,10 @@ def intervals(result: dict) -> None:
     figure = coverage(known, label="title", theme=theme())
     columns = ["title", "coverage", "width", "groups", "group_unit"]
     frame.chart(figure, name="coverage", alt=alt_text(figure), table=known.loc[known["coverage"].notna(), columns])
+    by_gpu = comparing.coverage_by_gpu(result)
+    if len(by_gpu):
+        with st.expander("GPU by GPU", icon=":material/memory:"):
+            frame.data(by_gpu, name="coverage-by-gpu", columns=comparing.BY_GPU)
     few = known.loc[known["groups"].notna() & (known["groups"] < 10), "title"]
     if len(few):
         st.caption(f"Fewer than ten groups calibrate {plain(', '.join(few), 200)}: 90 % can't be guaranteed there.")

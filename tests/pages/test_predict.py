@@ -122,3 +122,27 @@ def test_the_report_can_hold_the_prediction(app: Open, trained: Path) -> None:
         "Download CSV",
         "Download JSON",
     }
+
+
+def test_differences_are_put_down_to_chance_or_not(app: Open, trained: Path) -> None:
+    page = app("pages/predict/compare.py")
+    assert not page.exception
+    text = words(page)
+    assert "Is the difference more than chance?" in text
+    assert re.search(r"is better than \d of \d by more than chance", text)
+    assert "Wilcoxon" not in text, "the test stands in the help of its column"
+
+
+def test_a_model_has_a_card_and_can_be_deleted(app: Open, trained: Path) -> None:
+    page = app("pages/predict/models.py")
+    assert not page.exception
+    assert "Intended use" in words(page)
+    page.button(key="delete-model").click().run()
+    assert not page.exception
+    assert "No model is trained" in words(page)
+
+
+def test_what_to_measure_next_says_when_all_is_measured(app: Open, trained: Path) -> None:
+    page = app("pages/predict/measure_next.py")
+    assert not page.exception
+    assert "Every pair of" in words(page)
