@@ -50,7 +50,7 @@ class Average(Predictor):
 
 
 class StallScope(StructuredGP):
-    """The default: the structured Gaussian process, the best under every honest protocol.
+    """The default: the structured Gaussian process.
 
     It knows the jobs it has seen, falls back on their model and then on their profiles for those it has not, composes
     pairs for larger sets, and says how sure it is.

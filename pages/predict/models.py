@@ -7,7 +7,7 @@ from analysis.errors import StallScopeError
 from analysis.predict import activemodel, models
 from analysis.predict.manifest import Manifest
 from analysis.report.card import model_card
-from analysis.ui import empty, filters, frame, navigation
+from analysis.ui import access, empty, filters, frame, navigation
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -53,13 +53,28 @@ def row(card: Manifest, active: str | None) -> dict:
     }
 
 
+@access.editing
+def keep(data: bytes) -> Manifest:
+    return models.import_model(database(), data)
+
+
+@access.editing
+def activate(model_id: str) -> None:
+    activemodel.activate(database(), model_id)
+
+
+@access.editing
+def delete(model_id: str) -> None:
+    models.delete(database(), model_id)
+
+
 def bring() -> None:
     """Take in a model file that was downloaded elsewhere, once everything about it has been checked."""
     with st.expander("Bring a model from elsewhere", icon=":material/upload_file:"):
-        given = st.file_uploader("Model file", type=["stallscope"], key="model-file")
-        if given is not None and st.button("Check and keep it", key="keep-model"):
+        given = st.file_uploader("Model file", type=["stallscope"], key="model-file", disabled=not access.may_edit())
+        if given is not None and access.button("Check and keep it", key="keep-model"):
             try:
-                card = models.import_model(database(), given.getvalue())
+                card = keep(given.getvalue())
             except StallScopeError as error:
                 st.error(sentence(f"{error.what[:1].upper()}{error.what[1:]}. {error.cure}"), icon=":material/error:")
             else:
@@ -69,8 +84,8 @@ def bring() -> None:
 def one(card: Manifest, active: bool) -> None:
     """Show one model's card and what can be done with it."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Make it the active one", icon=":material/star:", disabled=active, key="activate"):
-            activemodel.activate(database(), card.model_id)
+        if access.button("Make it the active one", icon=":material/star:", disabled=active, key="activate"):
+            activate(card.model_id)
             st.rerun()
         st.download_button(
             "Download the model",
@@ -92,11 +107,11 @@ def one(card: Manifest, active: bool) -> None:
         )
         with st.popover("Delete", icon=":material/delete:"):
             st.markdown(f"Delete {plain(card.model_id)}? What it was trained on stays.")
-            if st.button("Delete it", type="primary", key="delete-model"):
-                models.delete(database(), card.model_id)
+            if access.button("Delete it", type="primary", key="delete-model"):
+                delete(card.model_id)
                 st.rerun()
     with st.container(border=True, key="model-card"):
-        st.markdown(model_card(card))
+        st.markdown(model_card(card, level=3))
     with st.container(horizontal=True):
         navigation.link("what-if", "Ask about a set of jobs", dataset=card.dataset, model=card.model_id)
         navigation.link("explain", "See why it says what it says", dataset=card.dataset, model=card.model_id)
@@ -122,7 +137,8 @@ def page() -> None:
         if first["error"] and first["median"]
         else "not scored yet: compare predictors before you trust it"
     )
-    frame.answer(f"**{len(known)}** of {plain(name)}. {plain(first['model'])} answers: {sentence(scored)}.")
+    count = frame.count(len(known), "model")
+    frame.answer(f"**{count}** of {plain(name)}. {plain(first['model'])} answers: {sentence(scored)}.")
     frame.data(pd.DataFrame(rows), name="models", columns=COLUMNS, height="content")
     by_id = {card.model_id: card for card in known}
     chosen = filters.pick("Model", [str(one["model"]) for one in rows], key="model")
