@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,13 +15,15 @@ from analysis.report.markup import plain
 ENOUGH_GROUPS = 10
 
 
-def model_card(card: Manifest) -> str:
+def model_card(card: Manifest, *, level: int = 1) -> str:
     """Return a model's card as Markdown.
 
     Parameters
     ----------
     card : Manifest
         Everything stands in the model's own manifest; names from files are escaped.
+    level : int
+        Level of its heading: 1 for a file of its own, more inside a page.
     """
     environment = Environment(
         loader=PackageLoader("analysis.report"),
@@ -32,18 +35,20 @@ def model_card(card: Manifest) -> str:
     environment.filters["number"] = lambda value: format_value(value, "number")
     text = environment.get_template("card.md.j2").render(
         card=card,
-        use=_use(card),
+        mark="#" * level,
+        use=use_of(card, lambda text: plain(text, 400)),
         left_out="; ".join(f"{count:,} members ({reason})" for reason, count in card.left_out.items() if count),
         results=[_result(row) for row in card.protocol_results if row["mape"] is not None],
-        calibrations=_calibrations(card),
-        limits=_limits(card),
+        calibrations=calibrations(card),
+        limits=limits(card),
     )
     return str(text)
 
 
-def _use(card: Manifest) -> str:
+def use_of(card: Manifest, escape: Callable[[str], str] = str) -> str:
+    """Say what a model is for; `escape` makes names harmless for where they are shown."""
     made = "simulated" if card.simulated else "measured"
-    where, how = plain(", ".join(card.gpus), 400), plain(", ".join(card.mechanisms), 400)
+    where, how = escape(", ".join(card.gpus)), escape(", ".join(card.mechanisms))
     return (
         f"To predict how much each training job of a set slows down beside the others on {where} under {how}, from "
         f"profiles of the jobs alone. It learnt from {made} runs; decisions about sharing also need the memory check, "
@@ -57,7 +62,8 @@ def _result(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "title": row.get("title") or row["predictor"], "interval": between}
 
 
-def _calibrations(card: Manifest) -> list[dict[str, Any]]:
+def calibrations(card: Manifest) -> list[dict[str, Any]]:
+    """Return by what, and by how many left-out groups, a model's intervals are calibrated."""
     found = []
     for protocol in card.calibration:
         calibration = card.calibrated(protocol)
@@ -68,7 +74,8 @@ def _calibrations(card: Manifest) -> list[dict[str, Any]]:
     return found
 
 
-def _limits(card: Manifest) -> list[str]:
+def limits(card: Manifest) -> list[str]:
+    """Say where a model must not be trusted."""
     limits = [
         f"Another GPU than {', '.join(card.gpus)}, another mechanism than {', '.join(card.mechanisms)}, or clients "
         "with caps that were not measured: predictions are marked extrapolating, and have no interval.",
