@@ -16,7 +16,7 @@ class StallFamily:
     Attributes
     ----------
     name : str
-        Short name, as stored in `kernel_metric.family`.
+        Short name, as stored in `kernel_label.family`.
     title : str
         What a person calls it.
     unit : str

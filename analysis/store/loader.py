@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from analysis.errors import NotFoundError
 from analysis.store.database import Database
+from analysis.store.labels import load_values, sweep_labels
 from analysis.store.parsed import FRAME_COLUMNS, REJECTED_COLUMNS, Frame, Parsed
 
 #: Tables whose rows belong to a source, children first.
 SOURCE_TABLES = (
-    "excluded", "kernel_metric", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run",
+    "excluded", "kernel_value", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run",
     "telemetry", "rejected_row", "source",
 )  # fmt: skip
 
@@ -134,6 +135,7 @@ def remove_source(database: Database, source_id: int) -> str:
 
 
 def _sweep(cursor: duckdb.DuckDBPyConnection) -> None:
+    sweep_labels(cursor)
     cursor.execute("DELETE FROM exclusion WHERE exclusion_id NOT IN (SELECT exclusion_id FROM excluded)")
     cursor.execute("DELETE FROM profile WHERE profile_id NOT IN (SELECT profile_id FROM kernel)")
     cursor.execute(
@@ -204,15 +206,15 @@ def _load_profiles(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: s
                 JOIN profile p ON p.workload_id = w.workload_id AND p.gpu = f.gpu""",
             [first, source_id, dataset],
         )
-    for name in ("kernel_metric", "kernel_rule"):
-        frame = parsed.frames.get(name)
-        if frame is None:
-            continue
-        columns = [column for column in _given(frame, name) if column != "launch"]
-        names = ", ".join(f'"{column}"' for column in columns)
-        with _incoming(cursor, frame) as view:
+    metric = parsed.frames.get("kernel_metric")
+    if metric is not None:
+        load_values(cursor, metric, first, source_id)
+    rule = parsed.frames.get("kernel_rule")
+    if rule is not None:
+        names = ", ".join(f'"{column}"' for column in _given(rule, "kernel_rule") if column != "launch")
+        with _incoming(cursor, rule) as view:
             cursor.execute(
-                f"INSERT INTO {name} (kernel_id, source_id, {names}) SELECT ? + launch, ?, {names} FROM {view}",
+                f"INSERT INTO kernel_rule (kernel_id, source_id, {names}) SELECT ? + launch, ?, {names} FROM {view}",
                 [first, source_id],
             )
 

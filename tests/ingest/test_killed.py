@@ -60,7 +60,7 @@ def archive(path: Path) -> Path:
 
 
 #: Rows that each file brings to each table.
-PROFILE = {"kernel": LAUNCHES, "kernel_metric": LAUNCHES * len(REASONS)}
+PROFILE = {"kernel": LAUNCHES, "kernel_value": LAUNCHES * len(REASONS)}
 CORUNS = {"run": RUNS, "member": 2 * RUNS}
 KINDS = {"profile": (profile, [PROFILE]), "coruns": (coruns, [CORUNS]), "zip": (archive, [CORUNS, PROFILE])}
 
@@ -98,7 +98,7 @@ def held(target: Path, files: list[dict[str, int]]) -> int:
         accounted = int(database.scalar("SELECT coalesce(sum(rows_loaded), 0) FROM source"))
     there = files[: counts["source"]]
     assert counts["source"] <= len(files)
-    for table in ("kernel", "kernel_metric", "run", "member"):
+    for table in ("kernel", "kernel_value", "run", "member"):
         assert counts[table] == sum(file.get(table, 0) for file in there), (table, counts)
     assert accounted == sum(max(file.values()) for file in there)
     return len(there)

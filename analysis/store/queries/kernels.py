@@ -33,7 +33,7 @@ def by_source(database: Database, chosen: Filter) -> pd.DataFrame:
     where, values = chosen.where(*_COLUMNS)
     return database.query(
         f"""WITH chosen AS (SELECT * FROM ({_LAUNCHES}) WHERE {where}),
-            measured AS (SELECT DISTINCT source_id FROM kernel_metric)
+            measured AS (SELECT DISTINCT source_id FROM kernel_value)
             SELECT dataset, workload, gpu, profile_id, source_id, kernel, short_name, grid, block,
                    sum(invocations)::BIGINT AS launches,
                    coalesce(sum(invocations) FILTER (WHERE duration_ns IS NOT NULL), 0)::BIGINT AS timed,

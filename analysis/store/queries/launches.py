@@ -69,7 +69,7 @@ def named_profiles(database: Database, numbers: Iterable[int]) -> pd.DataFrame:
 def stall_metric_names(database: Database) -> pd.DataFrame:
     """Return the stall metrics that any launch has: metric, family, reason."""
     return database.query(
-        "SELECT DISTINCT metric, family, reason FROM kernel_metric WHERE family IS NOT NULL ORDER BY ALL"
+        "SELECT DISTINCT metric, family, reason FROM kernel_label WHERE family IS NOT NULL ORDER BY ALL"
     )
 
 
@@ -115,7 +115,7 @@ def timing_sources(database: Database) -> list[int]:
         """SELECT DISTINCT k.source_id FROM kernel k
            WHERE k.duration_ns IS NOT NULL AND k.source_id IN (
                SELECT source_id FROM source s
-               WHERE NOT EXISTS (SELECT 1 FROM kernel_metric m WHERE m.source_id = s.source_id))"""
+               WHERE NOT EXISTS (SELECT 1 FROM kernel_value m WHERE m.source_id = s.source_id))"""
     )
     return [int(number) for number in found["source_id"]]
 
