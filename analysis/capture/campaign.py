@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,7 +69,7 @@ def run(
     gpu: str | None = None,
     device: int | None = None,
     say: Say = lambda _: None,
-    pick: Callable[[Plan, Task, Guard, Reader, Mapping[str, str]], Measured] | None = None,
+    pick: Callable[[Plan, Task, Guard, Reader, Mapping[str, str]], Sequence[Measured]] | None = None,
 ) -> Outcome:
     """Measure what is left of a plan.
 
@@ -115,12 +115,13 @@ def run(
                     break
                 say(f"{number} of {len(todo)}: {task.key}")
                 at = time.monotonic()
-                measured = (pick or _measure)(plan, task, guard, reader, environment)
+                runs = (pick or _measure)(plan, task, guard, reader, environment)
                 longest = max(longest, time.monotonic() - at)
                 new += 1
-                journal.add(task.key, task.names, measured)
+                for window, measured in enumerate(runs, start=1):
+                    journal.add(task.key if window == 1 else f"{task.key}.{window}", task.names, measured)
                 files.write_session(folder, journal.entries, journal.session, name, known)
-                for member in measured.members:
+                for member in runs[0].members:
                     say(f"  {member.workload}: " + (f"{member.rate:.4g} {member.unit}" if member.rate else member.note))
     finally:
         reader.close()
@@ -141,7 +142,9 @@ def run(
     )
 
 
-def _measure(plan: Plan, task: Task, guard: Guard, reader: Reader, environment: Mapping[str, str]) -> Measured:
+def _measure(
+    plan: Plan, task: Task, guard: Guard, reader: Reader, environment: Mapping[str, str]
+) -> Sequence[Measured]:
     percents = task.percents or (None,) * len(task.names)
     jobs = [replace(plan.jobs[name], percent=share) for name, share in zip(task.names, percents, strict=True)]
     mechanism = plan.mechanism if len(jobs) > 1 else "exclusive"

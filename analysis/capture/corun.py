@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis.capture import mps
 from analysis.capture.guard import Guard
-from analysis.capture.machine import Watch
+from analysis.capture.machine import Seen, Watch
 from analysis.capture.process import Job, JobSpec
 from analysis.capture.rate import LEAST_MARKS, rate
 from analysis.capture.readings import Reader
@@ -129,7 +129,7 @@ def measure(
     device: int = 0,
     environment: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
-) -> Measured:
+) -> tuple[Measured, ...]:
     """Run jobs together once and measure how fast each is while all run.
 
     Whatever happens, Ctrl-C included, no process and no daemon of it is left.
@@ -155,8 +155,8 @@ def measure(
 
     Returns
     -------
-    Measured
-        Also where jobs failed.
+    tuple of Measured
+        One a window; a single one where jobs failed.
 
     Raises
     ------
@@ -195,12 +195,26 @@ def measure(
                 daemon.stop()
                 guard.tell("no-mps")
             seen = watch.stop() if watch is not None else None
-    peaks = seen.peak_mib if seen else {}
-    members = tuple(_member(job, window, lost.get(slot), peaks.get(str(slot))) for slot, job in enumerate(running))
-    return Measured(
-        MECHANISMS.get(mechanism, mechanism), members, max(0.0, window[1] - window[0]) if window else 0.0, began,
-        proven, seen.means if seen else {}, tuple(sorted(seen.throttle)) if seen else (),
-    )  # fmt: skip
+    seen = seen or Seen()
+    return tuple(
+        Measured(
+            MECHANISMS.get(mechanism, mechanism),
+            tuple(_member(job, part, lost.get(slot), seen.peak_mib.get(str(slot))) for slot, job in enumerate(running)),
+            part[1] - part[0] if part else 0.0,
+            began,
+            proven,
+            seen.means,
+            tuple(sorted(seen.throttle)),
+        )
+        for part in _parts(window, timing.windows)
+    )
+
+
+def _parts(window: Window | None, number: int) -> list[Window | None]:
+    if window is None:
+        return [None]
+    length = (window[1] - window[0]) / number
+    return [(window[0] + n * length, window[0] + (n + 1) * length) for n in range(number)]
 
 
 def _member(job: Job, window: Window | None, lost: str | None, peak: float | None) -> Member:

@@ -19,7 +19,19 @@ from analysis.capture.rate import RateBy
 from analysis.capture.window import Timing
 from analysis.errors import InputRefusedError, UsageError, Where
 
-_TOP = {"mechanism", "seconds", "warmup", "start", "repeats", "budget_minutes", "pairs", "self_pairs", "sets", "jobs"}
+_TOP = {
+    "mechanism",
+    "seconds",
+    "warmup",
+    "start",
+    "repeats",
+    "windows",
+    "budget_minutes",
+    "pairs",
+    "self_pairs",
+    "sets",
+    "jobs",
+}
 _JOB = {"command", "throughput", "pattern", "per_line", "unit", "environment"}
 
 
@@ -137,6 +149,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
         seconds=_number(document, "seconds", 20.0),
         warmup=_number(document, "warmup", 5.0),
         start=_number(document, "start", 300.0),
+        windows=max(1, int(_number(document, "windows", 1))),
     )
     budget = document.get("budget_minutes")
     return Plan(

@@ -23,7 +23,10 @@ class Timing:
     Attributes
     ----------
     seconds : float
-        Length of the window.
+        Length of a window.
+    windows : int
+        Windows one after the other in the same start: repeats without the time that a start takes, which do not show
+        what differs between starts.
     warmup : float
         From when every job has shown progress to the window's start.
     start : float
@@ -36,6 +39,7 @@ class Timing:
     warmup: float = 5.0
     start: float = 300.0
     grace: float = 2.0
+    windows: int = 1
 
 
 def find_window(
@@ -64,7 +68,7 @@ def find_window(
             return None, proven, dict.fromkeys(range(len(running)), why)
         say(f"MPS is active: {sum(map(len, proven['of'].values()))} clients")
     start = time.monotonic() + timing.warmup
-    end = start + timing.seconds
+    end = start + timing.seconds * timing.windows
     while (now := time.monotonic()) < end:
         if _ended(running):
             # A job that is through in order ends the window early; whether enough is left is for the count of marks.

@@ -100,7 +100,11 @@ CORUN_COLUMNS: tuple[Column, ...] = (
                "failed": "did_not_run", "out of memory": "did_not_run", "did not run": "did_not_run",
                "crashed": "did_not_run"},
     ),
+    Column("note", "text", "Remark on this job in this run, such as why it did not run; kept with the run."),
 )  # fmt: skip
+
+#: Columns by which a capture says what it was measured on; their values go to the file's report.
+PROVENANCE = ("driver", "cuda", "ecc", "mig", "mps_clients", "sm_clock_mhz", "window_s", "started_at")
 
 #: One row for each kernel of a workload alone, or one for the whole workload where ``kernel`` is blank.
 PROFILE_COLUMNS: tuple[Column, ...] = (

@@ -8,7 +8,7 @@ from analysis.errors import InputRefusedError, Where
 from analysis.ingest.decimals import Decimals
 from analysis.ingest.delimited import Sheet
 from analysis.ingest.format import Hints, Opened
-from analysis.ingest.own_columns import CORUN_COLUMNS, is_corun
+from analysis.ingest.own_columns import CORUN_COLUMNS, PROVENANCE, is_corun
 from analysis.ingest.own_naming import MEASURES, name_rows, solo_rows, workloads
 from analysis.ingest.own_reading import header, read_own
 from analysis.ingest.own_rules import blank_zeros, check_rows, check_runs, fill_outcome
@@ -71,7 +71,7 @@ class OwnCoruns:
         faster = kept["S"].median()
         if faster < 0.9:
             warnings.append(f"the median slowdown is {faster:.2f}: are throughput and time the wrong way round?")
-        ignored = [name for name in sheet.header if name not in written]
+        ignored = [name for name in sheet.header if name not in written and name not in PROVENANCE]
         return Parsed(
             format=self.name,
             era="Parquet" if sheet.delimiter == "Parquet" else None,
@@ -87,6 +87,7 @@ class OwnCoruns:
                 "columns": written,
                 "columns_not_read": ignored,
                 "solos_filled_in": filled,
+                **_provenance(sheet),
             },
             warnings=tuple(warnings),
         )
@@ -112,12 +113,22 @@ def _with_solos(frame: pd.DataFrame, hints: Hints) -> tuple[pd.DataFrame, int]:
     return frame, filled
 
 
+def _provenance(sheet: Sheet) -> dict[str, dict[str, list[str]]]:
+    """Return what a capture says its runs were measured on: the distinct values of each column."""
+    found = {name: sorted(set(sheet.cells[name]) - {""})[:20] for name in PROVENANCE if name in sheet.cells}
+    return {"measured_on": found} if found else {}
+
+
 def _runs(kept: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     number = kept.groupby(_RUN, sort=False).ngroup()
     first = kept.assign(run=number, line=kept.index).drop_duplicates("run")
     groups = kept["outcome"].eq(RAN).groupby(number)
     run = first[["run", "gpu", "mechanism", "line"]].assign(external_id=first["run_id"])
     run["k"] = run["run"].map(groups.size())
+    remarks = kept["workload"].where(kept["note"] != "") + ": " + kept["note"]
+    notes = remarks.dropna().groupby(number).agg("; ".join)
+    run["note"] = run["run"].map(notes).astype(object)
+    run["note"] = run["note"].where(run["note"].notna(), None)
     ran = run["run"].map(groups.sum())
     run["outcome"] = [run_outcome(int(some), int(k)) for some, k in zip(ran, run["k"], strict=True)]
     by_throughput = kept["corun_throughput"].notna() | (kept["corun_time"].isna() & kept["solo_throughput"].notna())

@@ -12,7 +12,7 @@ _HEAD = re.compile(r"^(?P<name>.*?)\s*(?:[\[(](?P<unit>[^\[\]()]*)[\])])?$")
 #: Names of counters of `nvidia-smi --query-gpu` and `--query-compute-apps`.
 _OFFICIAL = re.compile(
     r"^(?:utilization\.\w+|memory\.(?:total|used|free|reserved)|power\.[\w.]+|enforced\.power\.limit|temperature\.[\w.]+"
-    r"|clocks\.[\w.]+|clocks_[\w.]+|fan\.speed|pstate|pcie\.link\.[\w.]+|encoder\.stats\.\w+|ecc\.[\w.]+"
+    r"|clocks\.[\w.]+|clocks_[\w.]+|fan\.speed|pstate|pcie\.link\.[\w.]+|pcie\.[rt]x|encoder\.stats\.\w+|ecc\.[\w.]+"
     r"|used_(?:gpu_)?memory|compute_cap|fb_memory_usage\.\w+|protected_memory\.\w+)$"
 )
 _PARTS = {

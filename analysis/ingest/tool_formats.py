@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analysis.ingest.capture_provenance import CaptureProvenance
 from analysis.ingest.dcgm_exporter import DcgmExporter
 from analysis.ingest.dcgm_monitor import DcgmMonitor
 from analysis.ingest.dcgm_stats import DcgmStats
@@ -20,6 +21,7 @@ from analysis.ingest.smi_monitor import SmiMonitor
 
 TOOL_FORMATS: tuple[Format, ...] = (
     NcuReport(),
+    CaptureProvenance(),
     NsysSqlite(),
     Kineto(),
     PrometheusJson(),

@@ -1,0 +1,49 @@
+"""Makes one file of the part that measures, to be copied to a GPU machine that has Python and nothing of ours."""
+
+from __future__ import annotations
+
+import io
+import zipapp
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+
+#: What goes into the file: the measuring part, and the errors that it raises.
+_PACKAGES = {"analysis/capture": "analysis.capture"}
+_SINGLE = {"analysis/errors.py": ("analysis", "errors.py")}
+_MAIN = "import sys\nfrom analysis.capture.owndata import main\nsys.exit(main())\n"
+
+
+def pack(path: Path) -> int:
+    """Write the own-data campaign as one file that Python runs: ``python FILE --out FOLDER``.
+
+    Parameters
+    ----------
+    path : Path
+        Where to; ``.pyz`` by custom.
+
+    Returns
+    -------
+    int
+        Its size in bytes.
+    """
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        _put(archive, "__main__.py", _MAIN)
+        _put(archive, "analysis/__init__.py", '"""The measuring part of StallScope."""\n')
+        for name, (package, file) in _SINGLE.items():
+            _put(archive, name, files(package).joinpath(file).read_text(encoding="utf-8"))
+        for folder, package in _PACKAGES.items():
+            for entry in sorted(files(package).iterdir(), key=lambda one: one.name):
+                if entry.name.endswith(".py"):
+                    _put(archive, f"{folder}/{entry.name}", entry.read_text(encoding="utf-8"))
+    held.seek(0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    zipapp.create_archive(held, path, interpreter="/usr/bin/env python3")
+    path.chmod(0o755)
+    return path.stat().st_size
+
+
+def _put(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    # A fixed date: the same sources make the same bytes.
+    archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), text, zipfile.ZIP_DEFLATED)
