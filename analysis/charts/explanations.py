@@ -24,6 +24,7 @@ def waterfall(
     prediction: float,
     *,
     most: int = 12,
+    start: str = "what is usual here",
     theme: str = "light",
 ) -> go.Figure:
     """Draw how the contributions lead from the base value to the prediction.
@@ -37,6 +38,8 @@ def waterfall(
     most : int
         Contributions drawn one by one, the largest; the rest, and those below x 1.005, are one bar, so that the sum
         stays whole.
+    start : str
+        What the base is.
     theme : {"light", "dark"}
         The background.
     """
@@ -48,7 +51,7 @@ def waterfall(
     if rest:
         total = sum(float(entry["shap"]) for entry in rest)
         steps.append((f"{len(rest)} smaller ones", total, "together"))
-    names = unique_labels(["start: what is usual here", *[name for name, _, _ in steps], "prediction"], 46)
+    names = unique_labels([f"start: {start}", *[name for name, _, _ in steps], "prediction"], 46)
     edges = np.cumsum([base, *[step for _, step, _ in steps]])
     figure = go.Figure()
     for place, (_, step, detail) in enumerate(steps, start=1):
@@ -90,7 +93,7 @@ def waterfall(
         yaxis={"autorange": "reversed", "type": "category", "categoryarray": names, "showgrid": False},
         bargap=0.35, barmode="overlay", margin={"t": 16},
     )  # fmt: skip
-    alt = _alt_waterfall(base, steps, prediction)
+    alt = _alt_waterfall(base, steps, prediction, start)
     return finish(figure, alt=alt, theme=theme, height=80 + _ROW * len(names))
 
 
@@ -233,9 +236,9 @@ def _detail(entry: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _alt_waterfall(base: float, steps: list[tuple[str, float, str]], prediction: float) -> str:
+def _alt_waterfall(base: float, steps: list[tuple[str, float, str]], prediction: float, start: str) -> str:
     parts = [f"{shorten(visible(name), 60)} x {np.exp(step):.2f}" for name, step, _ in steps[:6]]
     return (
-        f"Waterfall from the usual slowdown {np.exp(base):.2f} x to the predicted {np.exp(prediction):.2f} x. "
+        f"Waterfall from {start}, {np.exp(base):.2f} x, to the predicted {np.exp(prediction):.2f} x. "
         f"Largest factors: {'; '.join(parts)}."
     )

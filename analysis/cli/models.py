@@ -16,6 +16,7 @@ from analysis.cli.options import (
     MaybeGpuOption,
     MaybeMechanismOption,
     ModelOption,
+    ThreadsOption,
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
 from analysis.errors import UsageError
@@ -144,6 +145,7 @@ def predict(
     gpu: GpuOption,
     job: JobsOption,
     mechanism: MaybeMechanismOption = None,
+    threads: ThreadsOption = None,
     dataset: _JobsDataset = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -152,7 +154,7 @@ def predict(
     from analysis.predict.models import predict as run
 
     with opened(db) as database:
-        found = run(database, model, gpu, job, mechanism, dataset)
+        found = run(database, model, gpu, job, mechanism, dataset, threads)
     return Answer([one.to_json() for one in found], lambda screen: _show_predictions(screen, found))
 
 
@@ -179,6 +181,7 @@ def explain(
     gpu: GpuOption,
     job: JobsOption,
     mechanism: MaybeMechanismOption = None,
+    threads: ThreadsOption = None,
     dataset: _JobsDataset = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -187,7 +190,7 @@ def explain(
     from analysis.predict.explain import explain as run
 
     with opened(db) as database:
-        found = run(database, model, gpu, job, mechanism, dataset)
+        found = run(database, model, gpu, job, mechanism, dataset, threads)
     return Answer([one.to_json() for one in found], lambda screen: _show_explanations(screen, found))
 
 

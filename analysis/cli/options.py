@@ -65,6 +65,12 @@ JobsOption: TypeAlias = Annotated[
     list[str],
     typer.Option("--job", metavar="W", help="A workload that shares the GPU; once for each job, twice for a twin."),
 ]
+ThreadsOption: TypeAlias = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--threads", metavar="PCT", help="MPS thread percentage of each job, in their order; 100 is a client without."
+    ),
+]
 FlaggedOption: TypeAlias = Annotated[
     bool, typer.Option("--include-flagged", help="Keep workloads and members that the data checks flag.")
 ]

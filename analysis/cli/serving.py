@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption
+from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption, ThreadsOption
 from analysis.cli.running import Answer, answers, opened
 from analysis.errors import InputRefusedError, UsageError, Where
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
     from analysis.report.document import ReportDocument
+
+
+class Kind(StrEnum):
+    """What a report is about."""
+
+    dataset = "dataset"
+    prediction = "prediction"
+    comparison = "comparison"
+    model = "model"
+    stalls = "stalls"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,9 +37,17 @@ def register(app: typer.Typer) -> None:
 def report(
     *,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Where to; the ending decides: .html, .json or .csv.")
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", help="Where to; the ending decides: .html, .json, .csv, .parquet or .pdf."
+        ),
     ],
     dataset: MaybeDatasetOption = None,
+    kind: Annotated[Kind, typer.Option("--kind", metavar="K", help="One of: " + ", ".join(Kind) + ".")] = Kind.dataset,
+    contents: Annotated[
+        list[str] | None,
+        typer.Option("--contents", metavar="PART", help="Only this part; may be repeated. `rows` adds every run."),
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="ID", help="Add a trained model's card and reasons.")
     ] = None,
@@ -39,6 +58,10 @@ def report(
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", metavar="M", help="Only this mechanism; may be repeated.")
     ] = None,
+    threads: ThreadsOption = None,
+    limit: Annotated[
+        float, typer.Option("--limit", metavar="S", min=1.0, help="Largest slowdown that you would accept.")
+    ] = 1.2,
     source: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE.json", dir_okay=False, help="Render a JSON report again instead."),
@@ -46,7 +69,7 @@ def report(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Write what is known of a data set to a file that can be handed on."""
+    """Write a report that can be handed on: of a data set, a set of jobs, a comparison, a model, or a job's stalls."""
     from analysis.report.render import renderer, write
 
     renderer(out)  # a wrong ending is said before anything is computed
@@ -54,12 +77,14 @@ def report(
     if document is None:
         if dataset is None:
             raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
-        from analysis.report.build import dataset_report
+        from analysis.report.kinds import Wanted, make
 
+        wanted = Wanted(
+            kind.value, dataset, tuple(gpu or ()), tuple(mechanism or ()), model, tuple(job or ()),
+            tuple(threads or ()), limit, tuple(contents or ()),
+        )  # fmt: skip
         with opened(db) as database:
-            document = dataset_report(
-                database, dataset, gpus=gpu or (), mechanisms=mechanism or (), model_id=model, jobs=job or ()
-            )
+            document = make(database, wanted)
     written = {"file": str(out), "bytes": write(document, out), "title": document.title, "kind": document.kind}
 
     def show(screen: Screen) -> None:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
-
-import pandas as pd
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.checks import run_checks
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
 from analysis.predict import explain, models
-from analysis.reference.gpus import resolve
-from analysis.report.document import Provenance, ReportDocument, Source
-from analysis.report.plain import plain
-from analysis.report.sections import doubts, evaluation, interference, model, stalls
+from analysis.report.basis import choice, command, moment, provenance, software, source_entries
+from analysis.report.document import ReportDocument
+from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls
 from analysis.report.sections.model import ModelAnswer
 from analysis.stalls.availability import unavailable
 from analysis.stalls.shares import stall_shares
@@ -28,8 +23,15 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, exclusions, predictions, sources
 
-_PACKAGES = ("stallscope", "duckdb", "numpy", "pandas", "scikit-learn", "scipy", "plotly")
-
+#: What a report on a data set can hold, in this order; the runs themselves only where they are asked for.
+CONTENTS = {
+    "model": "what a model says",
+    "interference": "who slows whom",
+    "stalls": "why the jobs wait",
+    "checks": "which numbers to doubt",
+    "evaluation": "how well it can be predicted",
+    "rows": "every run, row by row",
+}
 
 _SHARING = "Which of these jobs can share a GPU, and what each of them pays for it"
 _WAITING = "What these jobs wait for when they have the GPU for themselves"
@@ -43,6 +45,7 @@ def dataset_report(
     mechanisms: Sequence[str] = (),
     model_id: str | None = None,
     jobs: Sequence[str] = (),
+    contents: Sequence[str] = (),
     now: datetime | None = None,
 ) -> ReportDocument:
     """Report on one data set: who slows whom, why the jobs wait, which numbers to doubt, how well it is predicted.
@@ -59,39 +62,42 @@ def dataset_report(
         A trained model, whose card and reasons are added.
     jobs : sequence of str, optional
         A set of jobs for the model to predict, on the first of the GPUs.
+    contents : sequence of str, optional
+        Keys of `CONTENTS`; by default all but the rows.
     now : datetime, optional
         When the report is made; by default now.
 
     Returns
     -------
     ReportDocument
-        Aggregates only, no raw rows.
+        Aggregates; raw rows only where the contents name them.
 
     Raises
     ------
     NotFoundError
         If the data set, the model, a job, or all of what was chosen is not there.
     UsageError
-        If jobs are given without a model.
+        If jobs are given without a model, or the contents are not known.
     """
     if jobs and model_id is None:
         raise UsageError("jobs are predicted by a model, and none is named", "Name one with --model.")
-    sources.require_dataset(database, dataset)
-    chosen = _choice(database, dataset, gpus, mechanisms)
-    matrices = _matrices(database, dataset, chosen)
+    kept = chosen_contents(contents, CONTENTS)
+    chosen = choice(database, dataset, gpus, mechanisms)
+    matrices = matrices_of(database, dataset, chosen)
     findings = run_checks(database, dataset)
     left_out, decided = exclusions.said(database, chosen), exclusions.decisions(database, dataset)
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
-    results = _evaluations(database, dataset, chosen)
+    results = evaluations_of(database, dataset, chosen)
     asked = _ask(database, model_id, chosen, jobs) if model_id else None
     parts = [
-        model.section(asked) if asked else None,
-        interference.section(matrices),
-        stalls.section(shares, bounds, unavailable(database, chosen)),
-        doubts.section(findings, left_out, decided),
+        model.section(asked) if asked and "model" in kept else None,
+        interference.section(matrices) if "interference" in kept else None,
+        stalls.section(shares, bounds, unavailable(database, chosen)) if "stalls" in kept else None,
+        doubts.section(findings, left_out, decided) if "checks" in kept else None,
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
-        if any(matrix.n for matrix in matrices)
+        if any(matrix.n for matrix in matrices) and "evaluation" in kept
         else None,
+        rows.section(coruns.members(database, chosen)) if "rows" in kept else None,
     ]
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None
@@ -106,7 +112,7 @@ def dataset_report(
         kind="data set",
         title=title,
         subtitle=_SHARING if any(matrix.n for matrix in matrices) else _WAITING,
-        created_at=(now or datetime.now(UTC)).replace(microsecond=0),
+        created_at=moment(now),
         provenance=provenance(files["simulated"]),
         summary=tuple(summary),
         filters=(chosen.sentence(),),
@@ -116,9 +122,31 @@ def dataset_report(
         reproduce=(
             *doubts.commands(dataset, decided),
             *_commands(dataset, matrices, [str(result["protocol"]) for result in results]),
-            _report_command(dataset, gpus, mechanisms, model_id, jobs),
+            command(
+                "dataset",
+                dataset,
+                gpu=gpus,
+                mechanism=mechanisms,
+                model=[model_id] if model_id else [],
+                job=jobs,
+                contents=contents,
+            ),
         ),
     )
+
+
+def chosen_contents(contents: Sequence[str], known: dict[str, str]) -> set[str]:
+    """Return which parts a report shall have: those named, or all but the raw rows.
+
+    Raises
+    ------
+    UsageError
+        If one is not known.
+    """
+    unknown = [name for name in contents if name not in known]
+    if unknown:
+        raise UsageError(f"a report of this kind has no part {unknown[0]!r}", f"Its parts: {', '.join(known)}.")
+    return set(contents) if contents else set(known) - {"rows"}
 
 
 def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str]) -> ModelAnswer:
@@ -136,30 +164,8 @@ def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str])
     return ModelAnswer(card, gpu, predicted, explain.explain(database, model_id, gpu, jobs, mechanism), importance)
 
 
-def _choice(database: Database, dataset: str, gpus: Sequence[str], mechanisms: Sequence[str]) -> Filter:
-    chosen = Filter(datasets=(dataset,))
-    if gpus:
-        known = sources.workloads(database, chosen)["gpus"]
-        available = sorted({str(name) for names in known for name in (names if names is not None else ())})
-        found = [name for word in gpus for name in resolve(word, available)]
-        if not found:
-            there = ", ".join(available) or "no GPU"
-            raise NotFoundError(f"data set {dataset!r} has nothing on {', '.join(gpus)}", f"It has {there}.")
-        chosen = chosen.with_(gpus=tuple(dict.fromkeys(found)))
-    if mechanisms:
-        known_mechanisms = list(dict.fromkeys(coruns.gpus_and_mechanisms(database, dataset)["mechanism"].astype(str)))
-        wanted = {name.casefold() for name in mechanisms}
-        matching = [name for name in known_mechanisms if name.casefold() in wanted]
-        if not matching:
-            there = ", ".join(known_mechanisms) or "none"
-            raise NotFoundError(
-                f"data set {dataset!r} has no runs under {', '.join(mechanisms)}", f"Its mechanisms: {there}."
-            )
-        chosen = chosen.with_(mechanisms=tuple(matching))
-    return chosen
-
-
-def _matrices(database: Database, dataset: str, chosen: Filter) -> list[SlowdownMatrix]:
+def matrices_of(database: Database, dataset: str, chosen: Filter) -> list[SlowdownMatrix]:
+    """Return the matrix of each chosen GPU and mechanism that was measured."""
     measured = coruns.gpus_and_mechanisms(database, dataset)
     return [
         slowdown_matrix(database, dataset, str(row.gpu), str(row.mechanism))
@@ -168,7 +174,7 @@ def _matrices(database: Database, dataset: str, chosen: Filter) -> list[Slowdown
     ]
 
 
-def _evaluations(database: Database, dataset: str, chosen: Filter) -> list[dict[str, Any]]:
+def evaluations_of(database: Database, dataset: str, chosen: Filter) -> list[dict[str, Any]]:
     """Return the newest stored evaluation of each protocol, GPU and mechanism, the ones for unseen pairs first."""
     newest: dict[tuple[object, ...], dict[str, Any]] = {}
     for result in predictions.evaluations(database, dataset)["result"]:
@@ -201,38 +207,6 @@ def _holds(database: Database, dataset: str, chosen: Filter) -> str:
     return f"{dataset} holds {parts[0]}{f' on {on}' if on else ''}: {', '.join(parts[1:]) or 'nothing else'}.{alone}"
 
 
-def provenance(simulated: Iterable[bool]) -> Provenance:
-    """Say whether figures are measured, simulated, or both."""
-    flags = {bool(flag) for flag in simulated}
-    if flags == {True}:
-        return "simulated"
-    return "measured and simulated" if flags == {True, False} else "measured"
-
-
-def source_entries(files: pd.DataFrame) -> tuple[Source, ...]:
-    """Turn rows of the source table into entries, in the order they were loaded."""
-    entries = []
-    for row in files.sort_values("source_id").to_dict("records"):
-        values = {name: plain(value) for name, value in row.items()}
-        names = ("dataset", "format", "sha256", "rows_read", "rows_loaded", "rows_rejected", "simulated")
-        entries.append(
-            Source.model_validate(
-                {
-                    "file": values["file_name"],
-                    **{name: values[name] for name in names},
-                    "licence": values["licence"],
-                    "citation": values["citation"],
-                }
-            )
-        )
-    return tuple(entries)
-
-
-def software() -> dict[str, str]:
-    """Return name and version of what computes figures."""
-    return {"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
-
-
 def _commands(dataset: str, matrices: Sequence[SlowdownMatrix], protocols: Sequence[str]) -> tuple[str, ...]:
     """Return the commands that give the same figures from the same files."""
     name = shlex.quote(dataset)
@@ -242,11 +216,3 @@ def _commands(dataset: str, matrices: Sequence[SlowdownMatrix], protocols: Seque
         commands.append(f"stallscope matrix --dataset {name} --gpu {gpu} --mechanism {mechanism}")
     commands += [f"stallscope evaluate --dataset {name} --protocol {protocol}" for protocol in protocols]
     return tuple(dict.fromkeys(commands))
-
-
-def _report_command(
-    dataset: str, gpus: Sequence[str], mechanisms: Sequence[str], model_id: str | None, jobs: Sequence[str]
-) -> str:
-    given = [("--gpu", gpus), ("--mechanism", mechanisms), ("--model", [model_id] if model_id else []), ("--job", jobs)]
-    options = "".join(f" {option} {shlex.quote(value)}" for option, values in given for value in values)
-    return f"stallscope report --dataset {shlex.quote(dataset)}{options} --out report.html"

@@ -20,6 +20,7 @@ from analysis.charts.scale import SLOWDOWN
 from analysis.charts.theme import on
 from analysis.numbers import NO_VALUE, WORDS, format_value, shorten, significant, visible
 from analysis.report.document import Cell, Figure, Matrix, ReportDocument, Table
+from analysis.report.still import picture
 
 #: Width of charts in pixels, which their texts are planned for. Paper has 688 (A4 with margins of 14 mm, at 96 dots an
 #: inch); the style sheet scales charts down to that.
@@ -33,6 +34,9 @@ MATRIX_MOST = 80
 
 #: Up to this many workloads the chart holds every number, and the table can stay folded.
 _NUMBERS_IN_CHART = 26
+
+#: Rows of a table that a page shows; the other forms of the report hold all.
+ROWS_MOST = 500
 
 _LABEL_MOST, _NAME_MOST, _CELL_MOST, _TEXT_MOST = 34, 72, 160, 600
 
@@ -48,6 +52,7 @@ _LOOK = {
     "dense": _DENSE,
     "matrix_most": MATRIX_MOST,
     "folded": _NUMBERS_IN_CHART,
+    "rows_most": ROWS_MOST,
     "scale": SLOWDOWN.names,
 }
 
@@ -55,7 +60,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _LINK = re.compile(r"<(?=[\s/]*a[\s/>])", re.IGNORECASE)
 
 
-def to_html(document: ReportDocument) -> str:
+def to_html(document: ReportDocument, *, still: bool = False) -> str:
     """Render the report as one self-contained page.
 
     The same document gives the same bytes: nothing is taken from the clock, the machine or chance.
@@ -64,6 +69,8 @@ def to_html(document: ReportDocument) -> str:
     ----------
     document : ReportDocument
         The report; names in it may be hostile.
+    still : bool
+        Draw charts as still pictures, for a reader that runs no script.
 
     Returns
     -------
@@ -72,13 +79,13 @@ def to_html(document: ReportDocument) -> str:
     """
     charts = [block for section in document.sections for block in section.blocks if isinstance(block, Figure)]
     loader = (_TEMPLATES / "charts.js").read_text(encoding="utf-8").strip()
-    scripts = [plotly.offline.get_plotlyjs(), loader] if charts else []
+    scripts = [plotly.offline.get_plotlyjs(), loader] if charts and not still else []
     return _environment().get_template("report.html.j2").render(
         report=document,
         policy=_policy(scripts),
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own text, never a user's
         styles=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8") + _scale()),  # noqa: S704
-        look=_LOOK,
+        look={**_LOOK, "still": still},
     )  # fmt: skip
 
 
@@ -103,6 +110,7 @@ def _environment() -> Environment:
         prose=lambda text: shorten(visible(str(text)), _TEXT_MOST),
         visible=visible,
         figure=_figure_json,
+        picture=lambda figure: Markup(picture(figure.plotly)),  # noqa: S704 - its texts are escaped
         cells=_cells,
         parts=_parts,
     )

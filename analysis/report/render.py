@@ -1,4 +1,4 @@
-"""Renders a report by what it is wanted as: HTML, JSON or CSV."""
+"""Renders a report by what it is wanted as: HTML, JSON, CSV, Parquet or PDF."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pydantic import ValidationError
 from analysis.errors import InputRefusedError, StallScopeError, UsageError, Where
 from analysis.report.document import SCHEMA_VERSION, ReportDocument
 from analysis.report.page import to_html
+from analysis.report.parquet import to_parquet
+from analysis.report.pdf import to_pdf
 from analysis.report.spreadsheet import to_csv
 
-__all__ = ["FORMATS", "from_json", "to_csv", "to_html", "to_json", "write"]
+__all__ = ["FORMATS", "from_json", "to_csv", "to_html", "to_json", "to_parquet", "to_pdf", "write"]
 
 
 def to_json(document: ReportDocument) -> str:
@@ -42,10 +44,25 @@ def from_json(text: str | bytes) -> ReportDocument:
 
 
 #: File endings and what they are rendered by.
-FORMATS: Mapping[str, Callable[[ReportDocument], str]] = {".html": to_html, ".json": to_json, ".csv": to_csv}
+FORMATS: Mapping[str, Callable[[ReportDocument], str | bytes]] = {
+    ".html": to_html,
+    ".json": to_json,
+    ".csv": to_csv,
+    ".parquet": to_parquet,
+    ".pdf": to_pdf,
+}
 
 
-def renderer(path: Path) -> Callable[[ReportDocument], str]:
+def as_bytes(document: ReportDocument, ending: str) -> bytes:
+    """Return the report as a file's content; `ending` is one of `FORMATS`."""
+    content = FORMATS[ending](document)
+    if isinstance(content, bytes):
+        return content
+    # Without the mark, spreadsheets read UTF-8 as the local code page.
+    return (b"\xef\xbb\xbf" if ending == ".csv" else b"") + content.encode("utf-8")
+
+
+def renderer(path: Path) -> Callable[[ReportDocument], str | bytes]:
     """Return what renders for a file's ending.
 
     Raises
@@ -70,7 +87,7 @@ def write(document: ReportDocument, path: Path) -> int:
     document : ReportDocument
         The report.
     path : Path
-        Where to; ``.html``, ``.json`` or ``.csv``.
+        Where to; its ending is one of `FORMATS`.
 
     Returns
     -------
@@ -84,10 +101,8 @@ def write(document: ReportDocument, path: Path) -> int:
     StallScopeError
         If the file can't be written.
     """
-    content = renderer(path)(document).encode("utf-8")
-    if path.suffix.lower() == ".csv":
-        # Without the mark, spreadsheets read UTF-8 as the local code page.
-        content = b"\xef\xbb\xbf" + content
+    renderer(path)
+    content = as_bytes(document, path.suffix.lower())
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:

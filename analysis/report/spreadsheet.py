@@ -80,7 +80,7 @@ def _rows(document: ReportDocument) -> Iterator[list[Cell]]:
             if isinstance(block, Table):
                 yield from _titled(block.title, block.caption, block.columns, block.rows)
             elif isinstance(block, Matrix):
-                yield from _titled(block.title, block.caption, _MATRIX_COLUMNS, _cells(block))
+                yield from _titled(block.title, block.caption, _MATRIX_COLUMNS, matrix_rows(block))
     sources = [
         (s.file, s.dataset, s.format, s.sha256, s.rows_read, s.rows_loaded, s.rows_rejected, s.simulated, s.licence)
         for s in document.sources
@@ -110,7 +110,12 @@ _SOURCE_COLUMNS = _columns(
 )
 
 
-def _cells(matrix: Matrix) -> Iterator[list[Cell]]:
+def matrix_columns() -> tuple[Column, ...]:
+    """Return the columns of a matrix in long form."""
+    return _MATRIX_COLUMNS
+
+
+def matrix_rows(matrix: Matrix) -> Iterator[list[Cell]]:
     """Give a matrix in long form: a spreadsheet can pivot it, and every cell keeps its state."""
     for i, workload in enumerate(matrix.workloads):
         for j, beside in enumerate(matrix.workloads):

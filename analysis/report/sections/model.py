@@ -9,8 +9,8 @@ from typing import Any
 
 from analysis.charts.explanations import importance_bars, waterfall
 from analysis.interference.finding import counted, named
-from analysis.interference.metrics import stp, together_per_100
-from analysis.numbers import slowdown
+from analysis.interference.metrics import fairness, stp, together_per_100
+from analysis.numbers import significant, slowdown
 from analysis.predict.explain import Explanation, GlobalImportance
 from analysis.predict.jobs import JobPrediction
 from analysis.predict.manifest import Manifest
@@ -24,12 +24,15 @@ _LISTED, _FEATURES = 12, 20
 
 _LEVELS: Mapping[str, Any] = {"share": "info", "measure first": "warning", "don't": "error"}
 
+_SIMULATED = "The model learned from simulated runs, and so is everything that it predicts: nothing ran on a GPU."
+
 _PREDICTIONS = (
     column("workload", "job"),
     column("slowdown", "slowdown", "ratio", low="low", high="high"),
     column("low", "slowdown, low", "ratio"),
     column("high", "slowdown, high", "ratio"),
     column("measured", "measured", "ratio"),
+    column("thread_percentage", "threads", "percent"),
     column("evidence", "evidence"),
     column("memory", "memory"),
     column("extrapolating", "beyond the data", "flag"),
@@ -49,6 +52,10 @@ _IMPORTANCE = (
     column("group", "group"),
     column("mean_abs", "mean |SHAP| in ln S", "number"),
 )
+
+
+#: Where a sum of contributions starts, in a chart.
+STARTS = {"typical": "what is usual here", "alone": "the job alone"}
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,7 @@ def section(answer: ModelAnswer) -> Section:
     card = answer.card
     blocks: list[Block] = [Text(sentences=(about(card),))]
     if card.simulated:
-        blocks.append(
-            Notice(level="warning", sentence="The model learned from simulated runs; so is everything it predicts.")
-        )
+        blocks.append(Notice(level="warning", sentence=_SIMULATED))
     if answer.predictions:
         blocks += _prediction(answer)
         for explanation in answer.explanations:
@@ -92,8 +97,35 @@ def section(answer: ModelAnswer) -> Section:
     return Section(key="model", title=f"What the model {card.model_id} says", blocks=tuple(blocks))
 
 
+def answer_section(answer: ModelAnswer) -> Section:
+    """Make the section of the verdict on a set of jobs and what each pays."""
+    blocks = _prediction(answer)[1:]
+    if answer.card.simulated:
+        blocks.insert(0, Notice(level="warning", sentence=_SIMULATED))
+    return Section(key="answer", title=f"May they share {answer.gpu}?", blocks=tuple(blocks))
+
+
+def why_section(answer: ModelAnswer) -> Section:
+    """Make the section of what each prediction is made of."""
+    blocks = [block for explanation in answer.explanations for block in _explanation(explanation)]
+    return Section(key="why", title="Why these numbers", blocks=tuple(blocks))
+
+
+def about_section(answer: ModelAnswer, *, whole: bool = False) -> Section:
+    """Make the section of the model's errors, and with `whole` of what it looks at."""
+    blocks: list[Block] = [] if whole else [Text(sentences=(about(answer.card),))]
+    if answer.card.simulated:
+        blocks.append(Notice(level="warning", sentence=_SIMULATED))
+    blocks += _results(answer.card)
+    if whole and answer.importance is not None:
+        blocks += _overall(answer.importance)
+    return Section(key="model", title="How good the model is", blocks=tuple(blocks))
+
+
 def about(card: Manifest) -> str:
     """Say what a model is and what it has seen."""
+    if not card.runs:
+        return f"{card.title}: it needs no training, and has seen no co-run; it works from stall profiles alone."
     return (
         f"{card.title}, learned from {counted(card.rows, 'member')} of {counted(card.runs, 'run')} of {card.dataset} "
         f"on {named(card.gpus)} under {named(card.mechanisms)}, {counted(len(card.workloads), 'workload')}."
@@ -122,8 +154,12 @@ def sentence(answer: ModelAnswer) -> str | None:
 
 def _prediction(answer: ModelAnswer) -> list[Block]:
     first = answer.predictions[0]
-    together = float(together_per_100(stp([one.slowdown for one in answer.predictions])))
-    said = f"Together {together:.0f} min for what takes 100 min one after the other, as predicted."
+    every = [one.slowdown for one in answer.predictions]
+    together = float(together_per_100(stp(every)))
+    said = (
+        f"{memory_words(first.memory)} Together {together:.0f} min for what takes 100 min one after the other, as "
+        f"predicted (STP {significant(stp(every))}, fairness {significant(fairness(every))})."
+    )
     blocks: list[Block] = [
         Heading(title=f"May they share {answer.gpu}?"),
         Notice(level=_LEVELS.get(first.verdict, "warning"), sentence=f"{first.verdict.capitalize()}: {first.why}"),
@@ -146,6 +182,15 @@ def _prediction(answer: ModelAnswer) -> list[Block]:
     return [*blocks, Text(sentences=tuple(notes))] if notes else blocks
 
 
+def memory_words(memory: str) -> str:
+    """Say whether a set's memory fits."""
+    return {
+        "fits": "Memory: they fit.",
+        "tight": "Memory: tight, above 90 % of what the GPU has.",
+        "does_not_fit": "Memory: they do not fit.",
+    }.get(memory, "Memory: unknown.")
+
+
 def _interval_caption(first: JobPrediction) -> str:
     if first.coverage is None:
         return "No interval: no measured co-run stands behind one."
@@ -158,16 +203,17 @@ def _explanation(explanation: Explanation) -> list[Block]:
     rows = explanation.table()
     contributions = [{**vars(one)} for one in explanation.contributions]
     error = explanation.additivity_error
+    start = "The typical" if explanation.start == "typical" else "Alone"
     caption = (
-        f"The typical {slowdown(math.exp(explanation.base))} times all factors is {slowdown(explanation.slowdown)}; in "
+        f"{start} {slowdown(math.exp(explanation.base))} times all factors is {slowdown(explanation.slowdown)}; in "
         f"ln S they add up to within {error:.0e}. {explanation.method}"
     )
     return [
         Heading(title=f"Why {explanation.workload}"),
         Text(sentences=(explanation.sentence,)),
         figure(
-            f"From the typical slowdown to that of {explanation.workload}",
-            waterfall(explanation.base, contributions, explanation.prediction),
+            f"How the slowdown of {explanation.workload} comes about",
+            waterfall(explanation.base, contributions, explanation.prediction, start=STARTS[explanation.start]),
         ),
         table(
             f"Contributions to the slowdown of {explanation.workload}",
@@ -190,9 +236,10 @@ def _results(card: Manifest) -> list[Block]:
             title = f"Error of the model's predictor, protocol {protocol}"
             blocks.append(table(title, comparison.records(rows), comparison.COLUMNS, caption=caption))
     if not blocks:
-        blocks.append(
-            Text(sentences=("The model's predictor was not evaluated when it was trained: no error is known.",))
-        )
+        text = "The model's predictor was not evaluated when it was trained: no error is known."
+        if not card.runs:
+            text = "It was not scored on co-runs here, for there are none: how far off it is, is not known."
+        blocks.append(Text(sentences=(text,)))
     return blocks
 
 

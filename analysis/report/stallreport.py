@@ -1,0 +1,140 @@
+"""The stall report: what one workload's warps wait for, kernel by kernel, on every GPU it was profiled on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import datetime
+
+import pandas as pd
+
+from analysis.charts.stall_heatmap import stall_heatmap
+from analysis.errors import NotFoundError
+from analysis.interference.finding import counted, named
+from analysis.report.basis import choice, command, moment, provenance, software, source_entries
+from analysis.report.build import chosen_contents
+from analysis.report.document import Block, ReportDocument, Section, Text
+from analysis.report.sections import stalls
+from analysis.report.table import column, figure, table
+from analysis.stalls.availability import unavailable
+from analysis.stalls.kernels import kernel_table, longest_first
+from analysis.stalls.shares import stall_shares
+from analysis.stalls.verdict import verdicts
+from analysis.store.database import Database
+from analysis.store.queries import sources
+
+CONTENTS = {
+    "stalls": "what the job waits for",
+    "kernels": "which kernels matter, and what each waits for",
+    "rows": "every reason of every kernel",
+}
+
+#: Kernels named one by one; their times add up to nearly all in any job.
+_KERNELS = 40
+
+_KERNEL_COLUMNS = (
+    column("short_name", "kernel"),
+    column("gpu", "GPU"),
+    column("time_share", "GPU time", "percent"),
+    column("launches", "launches", "count"),
+    column("mean_us", "one launch, µs", "number"),
+    column("kind", "bound by"),
+    column("reason", "largest stall"),
+    column("reason_share", "its share", "percent"),
+    column("kernel", "full name"),
+    column("grid", "grid"),
+    column("block", "block"),
+)
+_ROW_COLUMNS = (
+    column("short_name", "kernel"),
+    column("gpu", "GPU"),
+    column("grid", "grid"),
+    column("block", "block"),
+    column("reason", "stall reason"),
+    column("group", "group"),
+    column("share", "share of warp cycles", "percent"),
+    column("cycles", "cycles per issue", "number"),
+    column("accounted", "accounted", "percent"),
+    column("launches", "launches", "count"),
+    column("kernel", "full name"),
+)
+
+
+def stall_report(
+    database: Database,
+    dataset: str,
+    workload: str,
+    *,
+    gpus: Sequence[str] = (),
+    contents: Sequence[str] = (),
+    now: datetime | None = None,
+) -> ReportDocument:
+    """Report on the stalls of one workload.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset, workload : str
+        Which job.
+    gpus : sequence of str, optional
+        Only these, by any name.
+    contents : sequence of str, optional
+        Keys of `CONTENTS`; by default all but the rows.
+    now : datetime, optional
+        When the report is made; by default now.
+
+    Raises
+    ------
+    NotFoundError
+        If the data set or the workload is not there, or was not profiled.
+    """
+    kept = chosen_contents(contents, CONTENTS)
+    chosen = choice(database, dataset, gpus).with_(workloads=(workload,))
+    shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
+    if shares.empty:
+        raise NotFoundError(
+            f"data set {dataset} has no stall profile of {workload!r}{f' on {named(gpus)}' if gpus else ''}",
+            "Profile it alone with `ncu --set full --csv --page details`, or choose another.",
+        )
+    lacking = unavailable(database, chosen)
+    parts: list[Section | None] = [stalls.section(shares, bounds, lacking) if "stalls" in kept else None]
+    of_kernels = stall_shares(database, chosen, "kernel")
+    if "kernels" in kept:
+        parts.append(_kernels(kernel_table(database, chosen), longest_first(database, chosen, of_kernels, "kernel")))
+    if "rows" in kept:
+        made = table("Every reason of every kernel", of_kernels, _ROW_COLUMNS)
+        parts.append(Section(key="rows", title="Every reason of every kernel", blocks=(made,)))
+    files = sources.sources(database, chosen.with_(gpus=(), workloads=()))
+    used = sorted({str(name) for name in bounds["gpu"]})
+    return ReportDocument(
+        kind="stalls",
+        title=workload,
+        subtitle=f"What this job waits for on {named(used)}",
+        created_at=moment(now),
+        provenance=provenance(shares["simulated"]),
+        summary=tuple(f"On {row['gpu']}: {row['sentence']}" for row in bounds.to_dict("records")),
+        filters=(chosen.sentence(),),
+        sections=tuple(part for part in parts if part is not None),
+        sources=source_entries(files),
+        software=software(),
+        reproduce=(
+            f"stallscope stalls --dataset {shlex.quote(dataset)} --workload {shlex.quote(workload)} --by kernel",
+            command("stalls", dataset, job=[workload], gpu=gpus, contents=contents),
+        ),
+    )
+
+
+def _kernels(kernels: pd.DataFrame, shares: pd.DataFrame) -> Section:
+    rows = kernels.head(_KERNELS).assign(mean_us=kernels["mean_ns"] / 1000)
+    known = float(rows["time_share"].sum())
+    said = f"{counted(len(kernels), 'kernel')} (a name at one grid and block size)"
+    if len(kernels) > _KERNELS:
+        said += f"; the {_KERNELS} listed here take {known:.0f} % of the GPU time that is known"
+    blocks: list[Block] = [Text(sentences=(f"{said}.",))]
+    parts = dict(list(shares.groupby("gpu", sort=False))) if len(shares) else {}
+    for gpu, part in parts.items():
+        blocks.append(figure(f"What each kernel waits for on {gpu}", stall_heatmap(part, most=25)))
+    caption = "Of several files of one job the one with the most time counts for a kernel; shares are of warp cycles."
+    blocks.append(table("The kernels, those with the most time first", rows, _KERNEL_COLUMNS, caption=caption))
+    return Section(key="kernels", title="Which kernels matter", blocks=tuple(blocks))
