@@ -53,10 +53,11 @@ class Guard:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in ticks since the machine did: tells it from a later one with the same number."""
+    """When a live process began, in ticks since the machine did: tells it from a later one with the same number."""
     try:
         with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[19]
+            parts = file.read().rpartition(")")[2].split()
+        return "" if parts[0] in "ZX" else parts[19]
     except (OSError, IndexError):
         return ""
 

@@ -26,6 +26,7 @@ done
 exit 0
 """
 
+#: Counts by its own timetable, so that a busy machine does not change its speed.
 #: Paces itself: RATE alone, RATE / SLOWDOWN while another of its kind runs; the third argument says what goes wrong.
 JOB = r"""
 import os, sys, time
@@ -55,7 +56,7 @@ while True:
         if work % 10 == 0:
             print(f"{rate / (slowdown if together else 1):.1f} samples/s")
     else:
-        os.write(out, f"{time.monotonic():.6f} {work} 512.0\n".encode())
+        os.write(out, f"{due:.6f} {work} 512.0\n".encode())
     if mode == "sibling" and time.monotonic() - began > 0.3 and not together:
         print("CUDA error: an illegal memory access was encountered"); sys.exit(9)
 """
@@ -73,4 +74,4 @@ def install(folder: Path) -> Path:
 
 def command(job: Path, rate: float, slowdown: float, mode: str = "steps") -> tuple[str, ...]:
     """Return the command of a job that does `rate` steps a second alone, and so many times fewer beside others."""
-    return (sys.executable, "-I", "-S", str(job), f"{rate:g}", f"{slowdown:g}", mode)
+    return (sys.executable, "-u", "-I", "-S", str(job), f"{rate:g}", f"{slowdown:g}", mode)

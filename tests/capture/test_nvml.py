@@ -62,7 +62,8 @@ def test_every_field_is_read() -> None:
     assert device.throttle == ("power cap", "temperature (software)")
     assert (device.cc, device.ecc_on, device.mig_on, device.mig) == ("9.0", True, False, ())
     assert [(one.pid, one.name, one.memory_mib, one.kind) for one in device.processes] == [
-        (10, "python", 100, "compute"), (11, "", None, "MPS client"), (12, "", 50, "MPS client"), (13, "", 1, "graphics"),
+        (10, "python", 100, "compute"), (11, "", None, "MPS client"), (12, "", 50, "MPS client"),
+        (13, "", 1, "graphics"),
     ]  # fmt: skip
 
 
