@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analysis.settings import asset
-from analysis.ui import filters, navigation, sample, style
+from analysis.ui import access, filters, navigation, sample, style
 from analysis.ui.errors import boundary
 from analysis.ui.resources import database, theme
 
@@ -15,7 +15,9 @@ style.apply(theme())
 
 page, spec = navigation.navigation()
 with boundary(spec.name):
+    access.gate()
     database()
     sample.first_start()
     filters.sidebar(spec.filters)
+    access.badge()
     page.run()

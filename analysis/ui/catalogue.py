@@ -9,7 +9,7 @@ import streamlit as st
 
 from analysis.ingest.catalogue import CatalogueEntry, load_dataset
 from analysis.jobs.runner import Progress
-from analysis.ui import frame, markdown, navigation, outcome
+from analysis.ui import access, frame, markdown, navigation, outcome
 from analysis.ui.resources import database, jobs
 from analysis.ui.spool import Spooled, spool
 
@@ -40,7 +40,7 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             if loaded:
                 navigation.link("overview", "Look at it", dataset=entry.name)
-            if entry.downloadable and st.button(
+            if entry.downloadable and access.button(
                 "Load again" if loaded else "Load", icon=":material/download:", key=f"load-{entry.name}"
             ):
                 _submit(entry.name, [])
@@ -59,13 +59,17 @@ def _local(entry: CatalogueEntry) -> None:
     names = ", ".join(f"{file.name}{' (optional)' if file.optional else ''}" for file in entry.files)
     st.caption(f"Files: {markdown.plain(names, 300)}. They are recognised by their content.")
     key = f"copies-{entry.name}-{st.session_state.get(f'round-{entry.name}', 0)}"
-    files = st.file_uploader("Local copies", accept_multiple_files=True, key=key, label_visibility="collapsed")
-    if files and st.button("Load these copies", icon=":material/database_upload:", key=f"local-{entry.name}"):
+    files = st.file_uploader(
+        "Local copies", accept_multiple_files=True, key=key, label_visibility="collapsed",
+        disabled=not access.may_edit(),
+    )  # fmt: skip
+    if files and access.button("Load these copies", icon=":material/database_upload:", key=f"local-{entry.name}"):
         kept = spool(files)
         st.session_state[f"round-{entry.name}"] = st.session_state.get(f"round-{entry.name}", 0) + 1
         _submit(entry.name, kept)
 
 
+@access.editing
 def _submit(name: str, copies: Sequence[Spooled]) -> None:
     opened = database()
 

@@ -13,7 +13,7 @@ from analysis.interference.checks import Finding
 from analysis.interference.exclude import account, exclude
 from analysis.interference.rules.scopes import MEANINGS
 from analysis.store.queries import exclusions
-from analysis.ui import frame
+from analysis.ui import access, frame
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -72,8 +72,8 @@ def decisions(decided: pd.DataFrame) -> None:
             if position:
                 st.divider()
             _decision(int(str(number)), rows)
-    if len(groups) > 1 and st.button("Keep everything again", icon=":material/undo:", key="keep-all"):
-        exclusions.keep(database(), [int(str(number)) for number, _ in groups])
+    if len(groups) > 1 and access.button("Keep everything again", icon=":material/undo:", key="keep-all"):
+        _keep([int(str(number)) for number, _ in groups])
         st.rerun()
     frame.subheading("Found by the checks")
 
@@ -93,8 +93,10 @@ def _decision(number: int, rows: pd.DataFrame) -> None:
             f":small[:gray[{plain(first['decided_by'])}, {first['decided_at']:%d %B %Y, %H:%M}]]",
             width="stretch",
         )
-        if st.button("Keep", icon=":material/undo:", key=f"keep-{number}", help="These count again in every figure."):
-            exclusions.keep(database(), [number])
+        if access.button(
+            "Keep", icon=":material/undo:", key=f"keep-{number}", help="These count again in every figure."
+        ):
+            _keep([number])
             st.rerun()
     with st.expander("What this is", type="compact"):
         table = cached(exclusions.things, database(), number).dropna(axis="columns", how="all")
@@ -122,15 +124,23 @@ def _rows(found: Finding, dataset: str, key: str) -> None:
             "Why (shown later)", key=f"why-{key}", width=420, placeholder="the baseline was re-measured"
         )
         these = "this row" if number == 1 else f"these {number:,} rows"
-        if st.button(f"Exclude {these}", icon=":material/filter_alt_off:", key=f"exclude-{key}"):
+        if access.button(f"Exclude {these}", icon=":material/filter_alt_off:", key=f"exclude-{key}"):
             try:
-                exclude(
-                    database(), found.rule, dataset, places=[found.where], why=why or "", by=_who(), rows=chosen or None
-                )
+                _leave_out(found, dataset, why or "", chosen)
             except StallScopeError as error:
                 st.error(sentence(error.sentence))
             else:
                 st.rerun()
+
+
+@access.editing
+def _leave_out(found: Finding, dataset: str, why: str, rows: list[int]) -> None:
+    exclude(database(), found.rule, dataset, places=[found.where], why=why, by=_who(), rows=rows or None)
+
+
+@access.editing
+def _keep(numbers: list[int]) -> None:
+    exclusions.keep(database(), numbers)
 
 
 def _who() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from analysis.jobs.runner import JobStatus
-from analysis.ui import markdown
+from analysis.ui import access, markdown
 from analysis.ui.errors import guarded
 from analysis.ui.resources import jobs
 
@@ -46,6 +46,11 @@ def _poll(job_id: str) -> None:
         st.progress(status.fraction, text=f"{text} · {status.fraction:.0%}")
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption("You can leave this page; the work goes on and its result is kept.", width="content")
-            if st.button("Cancel", icon=":material/stop_circle:", key=f"cancel-{job_id}"):
-                jobs().cancel(job_id)
+            if access.button("Cancel", icon=":material/stop_circle:", key=f"cancel-{job_id}"):
+                _cancel(job_id)
                 st.toast("Stopping at the next step.")
+
+
+@access.editing
+def _cancel(job_id: str) -> None:
+    jobs().cancel(job_id)

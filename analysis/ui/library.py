@@ -8,12 +8,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from analysis.ingest import matching
 from analysis.ingest.account import TOLD, account
 from analysis.store.filters import Filter
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources
-from analysis.ui import frame, markdown, outcome
+from analysis.ui import access, frame, markdown, matches, outcome
 from analysis.ui.resources import cached, database
 from analysis.ui.search import search
 
@@ -56,7 +55,7 @@ def show_sources(dataset: str) -> None:
     chosen = found.iloc[rows]
     if len(chosen):
         label = f"Remove {frame.count(len(chosen), 'source')}"
-        if st.button(label, icon=":material/delete:", key="remove"):
+        if access.button(label, icon=":material/delete:", key="remove"):
             _confirm_removal(
                 [int(number) for number in chosen["source_id"]], [str(name) for name in chosen["file_name"]]
             )
@@ -71,9 +70,14 @@ def _confirm_removal(numbers: list[int], names: list[str]) -> None:
         st.caption(f"and {len(names) - 10} more")
     st.caption("What these files brought goes, and nothing else. The files themselves can be loaded again.")
     if st.button("Remove", type="primary", icon=":material/delete:", key="remove-confirmed"):
-        for number in numbers:
-            remove_source(database(), number)
+        _remove(numbers)
         st.rerun()
+
+
+@access.editing
+def _remove(numbers: list[int]) -> None:
+    for number in numbers:
+        remove_source(database(), number)
 
 
 def _provenance(row: pd.Series) -> None:
@@ -140,8 +144,9 @@ def show_workloads(dataset: str) -> None:
         with st.form("rename", width=560):
             st.markdown(f"Rename **{markdown.plain(name)}**")
             wanted = st.text_input("New name", value=name, help="The name of another workload makes the two one.")
-            if st.form_submit_button("Rename", icon=":material/edit:") and wanted.strip() and wanted.strip() != name:
-                matching.apply(database(), dataset, {name: wanted.strip()})
+            sent = st.form_submit_button("Rename", icon=":material/edit:", disabled=not access.may_edit())
+            if sent and wanted.strip() and wanted.strip() != name:
+                matches.apply(dataset, {name: wanted.strip()})
                 st.rerun()
 
 

@@ -12,7 +12,7 @@ from analysis.ingest.format import Hints
 from analysis.ingest.guesses import stem
 from analysis.ingest.mapping import FIELDS, REQUIRED, Kind, TableMapping
 from analysis.ingest.opening import opened_files
-from analysis.ui import frame, markdown
+from analysis.ui import access, frame, markdown
 from analysis.ui.resources import database
 
 _KINDS: dict[str, Kind] = {"Co-runs: one row for each job of each co-run": "own-coruns",
@@ -63,10 +63,15 @@ def editor(path: Path, name: str, columns: list[str], key: str) -> bool:
             return False
         if not _shown(path, name, made):
             return False
-        if st.button("Save the mapping", icon=":material/save:", key=f"map-save-{key}", type="primary"):
-            mapping.save(database(), made)
+        if access.button("Save the mapping", icon=":material/save:", key=f"map-save-{key}", type="primary"):
+            _save(made)
             return True
     return False
+
+
+@access.editing
+def _save(made: TableMapping) -> None:
+    mapping.save(database(), made)
 
 
 def _fields(kind: Kind, columns: list[str], key: str) -> tuple[dict[str, str], dict[str, str]]:

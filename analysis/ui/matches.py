@@ -7,7 +7,7 @@ import streamlit as st
 from analysis.ingest import matching
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
-from analysis.ui import markdown
+from analysis.ui import access, markdown
 from analysis.ui.resources import cached, database
 
 _NONE = "None of them"
@@ -38,9 +38,15 @@ def confirm(dataset: str) -> None:
             )
             if picked != _NONE:
                 mapping[name] = str(picked)
-        if st.button(
+        if access.button(
             "Confirm the matches", type="primary", icon=":material/link:", disabled=not mapping, key="confirm-matches"
         ):
-            matching.apply(database(), dataset, mapping)
+            apply(dataset, mapping)
             st.toast(f"{len(mapping)} matched.")
             st.rerun()
+
+
+@access.editing
+def apply(dataset: str, mapping: dict[str, str]) -> None:
+    """Make one workload of two names, for each pair."""
+    matching.apply(database(), dataset, mapping)

@@ -12,6 +12,7 @@ from analysis.errors import StallScopeError
 from analysis.jobs.runner import Progress
 from analysis.predict.measure_next import Plan, measure_next
 from analysis.predict.next_check import check_choice, in_words
+from analysis.ui import access
 from analysis.ui.resources import cached, database, jobs
 
 COLUMNS: dict[str, Any] = {
@@ -63,6 +64,7 @@ def plan(request: Request) -> Plan | str:
         return f"{error.what[:1].upper()}{error.what[1:]}. {error.cure}"
 
 
+@access.editing
 def submit_check(request: Request) -> str:
     """Queue the check of the choice; return the job."""
     opened = database()

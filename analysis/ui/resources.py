@@ -14,6 +14,7 @@ import streamlit as st
 from analysis.jobs.runner import JobRunner
 from analysis.settings import get_settings
 from analysis.store.database import Database
+from analysis.ui import access
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,11 +38,12 @@ class Services:
 
 @st.cache_resource(show_spinner=False, on_release=Services.close)
 def _open(path: str) -> Services:
-    database = Database(Path(path))
-    # This process owns the file, so uploads of an earlier one belong to nobody.
-    if database.spool is not None:
+    database = Database(Path(path), read_only=get_settings().read_only)
+    # A process that may write owns the file, so uploads of an earlier one belong to nobody.
+    if database.spool is not None and not database.read_only:
         shutil.rmtree(database.spool / UPLOADS, ignore_errors=True)
     services = Services(database, JobRunner(database))
+    database.guard = access.guard
     atexit.register(services.close)
     return services
 

@@ -10,7 +10,7 @@ from analysis.ingest.simulated import SAMPLE
 from analysis.jobs.runner import Progress
 from analysis.sharing import sample
 from analysis.store.database import Database
-from analysis.ui import job
+from analysis.ui import access, job
 from analysis.ui.resources import cached, database, jobs
 
 KIND = "sample"
@@ -23,6 +23,7 @@ def _started(_path: str) -> str | None:
     return _submit(opened) if sample.wanted(opened) else None
 
 
+@access.editing
 def _submit(opened: Database) -> str:
     def work(progress: Progress) -> dict[str, Any]:
         reports = sample.load(opened, progress)
@@ -33,6 +34,8 @@ def _submit(opened: Database) -> str:
 
 def first_start() -> None:
     """Load the sample on a first start, and show how far that is; afterwards this does nothing."""
+    if not access.may_edit():
+        return
     job_id = _started(str(database().path))
     if job_id is None or jobs().status(job_id).finished:
         return
@@ -62,8 +65,8 @@ def switch() -> None:
     if now == "absent" or (now == "shown" and not _measured()):
         return
     label = "Hide the simulated sample" if now == "shown" else "Show the simulated sample"
-    if st.button(label, icon=":material/science:", type="tertiary", key="sample-switch"):
-        sample.show(database(), now == "hidden")
+    if access.button(label, icon=":material/science:", type="tertiary", key="sample-switch"):
+        _show(now == "hidden")
         if now == "shown" and st.session_state.get("dataset") == SAMPLE:
             del st.session_state["dataset"]
         st.rerun()
@@ -87,15 +90,25 @@ def manage() -> None:
         return
     with st.container(horizontal=True):
         if now == "absent":
-            if st.button("Load the sample", icon=":material/science:", key="sample-load"):
+            if access.button("Load the sample", icon=":material/science:", key="sample-load"):
                 _submit(database())
                 st.rerun()
             return
         switch()
-        if st.button("Remove the sample", icon=":material/delete:", key="sample-remove"):
-            sample.remove(database())
+        if access.button("Remove the sample", icon=":material/delete:", key="sample-remove"):
+            _remove()
             st.toast("Removed. No start brings it back; you can load it here.")
             st.rerun()
+
+
+@access.editing
+def _show(wanted: bool) -> None:
+    sample.show(database(), wanted)
+
+
+@access.editing
+def _remove() -> None:
+    sample.remove(database())
 
 
 def is_simulated(names: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -13,6 +13,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.settings import get_settings
+from analysis.ui import access
 from analysis.ui.resources import UPLOADS, database
 
 _CHUNK = 1 << 20
@@ -44,19 +45,41 @@ class Spooled:
         self.path.unlink(missing_ok=True)
 
 
-def spool(uploads: Iterable[UploadedFile]) -> list[Spooled]:
+@access.editing
+def spool(uploads: Sequence[UploadedFile]) -> list[Spooled]:
     """Write uploads to the spool, each under a name of its own.
 
     Raises
     ------
     InputRefusedError
-        If a file is larger than the settings allow.
+        If there are more files, or larger ones, than the settings allow.
+    NotAllowedError
+        If the reader may not write.
+    """
+    most = get_settings().max_files
+    if len(uploads) > most:
+        raise InputRefusedError(
+            f"{len(uploads):,} files at once are too many", f"Give at most {most:,}, or raise STALLSCOPE_MAX_FILES."
+        )
+    return [store(cast("BinaryIO", upload), upload.name) for upload in uploads]
+
+
+def store(stream: BinaryIO, name: str) -> Spooled:
+    """Write one file to the spool.
+
+    Parameters
+    ----------
+    stream : binary file
+        What to read.
+    name : str
+        As the user knows it.
+
+    Raises
+    ------
+    InputRefusedError
+        If it is larger than the settings allow.
     """
     folder = _folder()
-    return [_write(cast("BinaryIO", upload), upload.name, folder) for upload in uploads]
-
-
-def _write(stream: BinaryIO, name: str, folder: Path) -> Spooled:
     # The name on disk is ours: the user's may hold a path, or be too long for the file system.
     path = folder / uuid.uuid4().hex
     digest, size, limit = hashlib.sha256(), 0, get_settings().max_file_bytes

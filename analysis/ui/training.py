@@ -14,6 +14,7 @@ from analysis.predict.evaluate import evaluate
 from analysis.predict.protocols import PROTOCOLS
 from analysis.predict.registry import DEFAULT, PREDICTORS
 from analysis.store.database import Database
+from analysis.ui import access
 from analysis.ui.resources import cached, database, jobs
 
 EVALUATE, TRAIN = "evaluate", "train"
@@ -92,7 +93,9 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
             flagged = st.toggle(
                 "Keep flagged workloads", key="keep-flagged", help="Workloads whose solo baseline the checks doubt."
             )
-        sent = st.form_submit_button("Score the predictors", type="primary", icon=":material/model_training:")
+        sent = st.form_submit_button(
+            "Score the predictors", type="primary", icon=":material/model_training:", disabled=not access.may_edit()
+        )
     if not sent:
         return None
     return Request(
@@ -119,6 +122,7 @@ def mechanism_of(dataset: str, *, key: str, width: int | Literal["stretch"] = "s
     return picked
 
 
+@access.editing
 def submit_comparison(request: Request) -> str:
     """Queue a comparison; return the job."""
     opened = database()
@@ -141,6 +145,7 @@ def compare(opened: Database, request: Request, progress: Progress) -> dict[str,
     return {"evaluation_id": result.evaluation_id, "dataset": request.dataset, "seconds": result.seconds}
 
 
+@access.editing
 def submit_training(dataset: str, predictor: str, gpu: str | None, mechanism: str | None) -> str:
     """Queue the training of a model on everything measured; return the job."""
     opened = database()

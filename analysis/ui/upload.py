@@ -17,7 +17,7 @@ from analysis.jobs.runner import Progress
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.loader import find_duplicate, remove_source
-from analysis.ui import frame, mapping, markdown, outcome
+from analysis.ui import access, frame, mapping, markdown, outcome
 from analysis.ui.resources import database, jobs
 from analysis.ui.spool import Spooled, spool
 
@@ -60,10 +60,14 @@ def state() -> State:
 def drop_zone() -> None:
     """Take files; what arrives is written to disk, looked at, and let go of in memory."""
     current = state()
+    allowed = access.may_edit()
+    if not allowed:
+        st.info(access.why_not(), icon=":material/lock:")
     files = st.file_uploader(
         "Profiles, co-run tables, telemetry: drop any number of files",
         accept_multiple_files=True,
         key=f"files-{current.round}",
+        disabled=not allowed,
         help="Nsight Compute (ncu --csv), Nsight Systems, nvprof, PyTorch traces, nvidia-smi and DCGM logs, Slurm "
         "accounts, co-run and profile tables, and the public data sets. Gzip and zip are fine.",
     )
@@ -209,6 +213,7 @@ def _described(item: Pending) -> str:
     return f":gray[{' · '.join(parts)}]"
 
 
+@access.editing
 def _submit(current: State, dataset: str) -> None:
     """Queue the loading of everything that waits."""
     work: list[tuple[Spooled, Hints]] = []
@@ -268,6 +273,7 @@ def templates() -> None:
             st.markdown(column_table(template.columns))
 
 
+@access.editing
 def undo(reports: list[dict[str, Any]]) -> int:
     """Take out again what an upload loaded; return the number of sources."""
     loaded = [int(report["source_id"]) for report in reports if report["status"] == "loaded"]

@@ -7,7 +7,7 @@ from analysis.charts.theme import alt_text
 from analysis.predict.measure_next import in_words
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.ui import empty, filters, frame, job, measuring
+from analysis.ui import access, empty, filters, frame, job, measuring
 from analysis.ui.markdown import sentence
 from analysis.ui.resources import cached, database, theme
 
@@ -90,7 +90,7 @@ def checked(request: measuring.Request) -> None:
     status = job.watch(running[1]) if running and running[0] == request.place() else None
     if status is None:
         st.caption("Every measured workload in turn is treated as new, and the choice made among its measured runs.")
-        if st.button("Try it on the measured workloads", icon=":material/fact_check:"):
+        if access.button("Try it on the measured workloads", icon=":material/fact_check:"):
             st.session_state["job-next-check"] = (request.place(), measuring.submit_check(request))
             st.rerun()
         return

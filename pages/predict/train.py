@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.predict.registry import DEFAULT, PREDICTORS
 from analysis.store.queries import overview, predictions
-from analysis.ui import comparison, empty, filters, frame, job, navigation, training
+from analysis.ui import access, comparison, empty, filters, frame, job, navigation, training
 from analysis.ui.markdown import plain
 from analysis.ui.next_step import RUNS_FOR_A_SCORE
 from analysis.ui.resources import cached, database, jobs
@@ -67,7 +67,7 @@ def model(name: str, choices: dict[str, list[str]]) -> None:
         )
         gpu = st.selectbox("GPU", ["All", *choices["gpu"]], key="model-gpu", width=220)
         mechanism = training.mechanism_of(name, key="model-mechanism", width=300)
-        if st.button("Train a model", type="primary", icon=":material/model_training:", key="train-model"):
+        if access.button("Train a model", type="primary", icon=":material/model_training:", key="train-model"):
             wanted = None if gpu == "All" else gpu
             st.session_state[f"job-{training.TRAIN}"] = training.submit_training(name, str(chosen), wanted, mechanism)
             st.rerun()
