@@ -15,7 +15,7 @@ from analysis.predict.paired import LEAST_FOLDS, by_seed, paired_tests
 from analysis.predict.registry import DEFAULT
 from analysis.report.latex import comparison_latex
 from analysis.store.queries import predictions
-from analysis.ui import comparison, filters, frame, job
+from analysis.ui import access, comparison, filters, frame, job
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database, jobs
 
@@ -159,7 +159,7 @@ def kace(dataset: str) -> None:
     )
     running = st.session_state.get("job-kace")
     if running is None:
-        if st.button("Repeat the published evaluation", icon=":material/history_edu:"):
+        if access.button("Repeat the published evaluation", icon=":material/history_edu:"):
             st.session_state["job-kace"] = _submit(dataset)
             st.rerun()
         return
@@ -170,6 +170,7 @@ def kace(dataset: str) -> None:
         frame.data(pd.DataFrame(status.result["rows"])[list(_KACE)], name="kace-as-published", columns=_KACE)
 
 
+@access.editing
 def _submit(dataset: str) -> str:
     opened = database()
 
