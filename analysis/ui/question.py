@@ -6,17 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from analysis.predict import activemodel, models, untrained
 from analysis.predict.manifest import Manifest
 from analysis.reference import gpus
+from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import sources
+from analysis.store.queries import coruns, sources
 from analysis.ui.resources import cached, database
 
 #: Most jobs that the form offers at once.
 MOST_JOBS = 4
+
+#: Measured runs offered to start from.
+MOST_STARTS = 2000
+
+#: Data set that a profile brought along goes to.
+OWN = "own"
 _KEEP: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 
 
@@ -32,12 +40,20 @@ class Question:
         Where and how they share.
     jobs : tuple of str
         Workloads; one may stand there twice.
+    caps : tuple of float
+        MPS thread percentage of each job; empty where nobody is capped.
     """
 
     model: Manifest
     gpu: str
     mechanism: str
     jobs: tuple[str, ...]
+    caps: tuple[float, ...] = ()
+
+    @property
+    def capped(self) -> tuple[float, ...] | None:
+        """The thread percentages for the engine; None without any."""
+        return self.caps or None
 
     def address(self) -> dict[str, str]:
         """Return it as parameters of the address, for links."""
@@ -49,6 +65,8 @@ class Question:
             "by": self.mechanism,
             "jobs": str(len(self.jobs)),
             **named,
+            **{f"cap{number}": f"{cap:g}" for number, cap in enumerate(self.caps, start=1)},
+            **({"capped": "true"} if self.caps else {}),
         }
 
 
@@ -83,6 +101,7 @@ def ask(known: Sequence[Manifest]) -> Question:
         mechanism = top[2].selectbox("Mechanism", ways, key="by", **_KEEP)
         count = top[3].selectbox("Jobs at once", [str(k) for k in range(2, MOST_JOBS + 1)], key="jobs", **_KEEP)
         names = _workloads(card)
+        _start(card)
         slots = st.columns(int(count or 2))
         jobs = tuple(
             str(
@@ -92,7 +111,63 @@ def ask(known: Sequence[Manifest]) -> Question:
             )
             for number, slot in enumerate(slots, start=1)
         )
-    return Question(card, str(gpu), str(mechanism), jobs)
+        caps = _caps(str(mechanism), len(jobs), slots)
+    return Question(card, str(gpu), str(mechanism), jobs, caps)
+
+
+def _caps(mechanism: str, count: int, slots: Sequence[Any]) -> tuple[float, ...]:
+    """Ask for the thread percentage of each client, where the mechanism knows one."""
+    if not mechanism.startswith("CUDA MPS"):
+        return ()
+    if not st.toggle(
+        "Cap the clients", key="capped", help="MPS thread percentage: the part of the threads that a client may use.",
+        **_KEEP,
+    ):  # fmt: skip
+        return ()
+    given = tuple(
+        float(
+            slot.number_input(
+                f"Threads of job {number}, %", min_value=1, max_value=100, value=100, step=5, key=f"cap{number}",
+                **_KEEP,
+            )
+        )
+        for number, slot in enumerate(slots[:count], start=1)
+    )  # fmt: skip
+    return given if any(cap < 100 for cap in given) else ()
+
+
+def _start(card: Manifest) -> None:
+    """Offer measured runs to start from: a choice fills in the whole question."""
+    runs = cached(starts, database(), card.dataset)
+    if runs.empty:
+        return
+    labels = {f"{row.jobs}  ·  {row.gpu}, {row.mechanism}": row for row in runs.itertuples()}
+
+    def fill() -> None:
+        row = labels.get(str(st.session_state.get("start")))
+        if row is not None:
+            names = list(row.names)[:MOST_JOBS]
+            st.session_state.update({"on": row.gpu, "by": row.mechanism, "jobs": str(len(names))})
+            st.session_state.update({f"job{number}": name for number, name in enumerate(names, start=1)})
+            st.session_state["start"] = None
+
+    st.selectbox(
+        "Start from a measured run", list(labels), index=None, key="start", on_change=fill,
+        placeholder="Any of the runs that were measured", label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def starts(opened: Database, dataset: str) -> pd.DataFrame:
+    """Return the different sets that ran, as many jobs as the form takes: jobs, names, gpu, mechanism."""
+    members = coruns.members(opened, Filter(datasets=(dataset,)))
+    members = members[(members["run_outcome"] == "ran") & members["k"].between(2, MOST_JOBS)]
+    rows = [
+        (" + ".join(sorted(part["workload"])), tuple(sorted(part["workload"])), part["gpu"].iloc[0],
+         part["mechanism"].iloc[0])
+        for _, part in members.groupby("run_id", sort=False)
+    ]  # fmt: skip
+    found = pd.DataFrame(rows, columns=["jobs", "names", "gpu", "mechanism"]).drop_duplicates()
+    return found.sort_values(["jobs", "gpu"], ignore_index=True).head(MOST_STARTS)
 
 
 def _title(card: Manifest) -> str:
@@ -102,6 +177,8 @@ def _title(card: Manifest) -> str:
 
 
 def _workloads(card: Manifest) -> list[str]:
-    """Return the workloads of the data set: those that the model has learnt from first."""
+    """Return the workloads of the data set, those that the model has learnt from first; then profiles of one's own."""
     table = cached(sources.workloads, database(), Filter(datasets=(card.dataset,)))
-    return list(dict.fromkeys([*card.workloads, *table["workload"].astype(str)]))
+    own = cached(sources.workloads, database(), Filter(datasets=(OWN,)))
+    profiled = own.loc[own["profiles"] > 0, "workload"].astype(str)
+    return list(dict.fromkeys([*card.workloads, *table["workload"].astype(str), *profiled]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -110,39 +111,32 @@ def test_contributions_on_the_page_add_up(app: Open, trained: Path) -> None:
     assert f"{PAIR[0]} beside {PAIR[1]}" in words(page)
 
 
-def test_the_report_can_hold_the_prediction(app: Open, trained: Path) -> None:
-    page = app("pages/report/report.py", job1=PAIR[0], job2=PAIR[1])
-    before = words(page)
-    page.toggle(key="with-model").set_value(True).run(timeout=120)
-    assert not page.exception
-    assert not page.error
-    assert words(page) != before
+def test_the_report_of_a_set_stands_on_the_page(app: Open, trained: Path) -> None:
+    page = app("pages/report/report.py", kind="prediction", jobs="2", job1=PAIR[0], job2=PAIR[1])
+    text = words(page)
+    assert f"{PAIR[0]} + {PAIR[1]} on {GPU}" in text
+    assert "Verdict: " in text
     assert {button.label for button in page.get("download_button")} >= {
         "Download HTML",
+        "Download PDF",
         "Download CSV",
+        "Download Parquet",
         "Download JSON",
     }
+    for kind in ("model", "comparison", "stalls"):
+        page.selectbox(key="kind").select(kind).run(timeout=120)
+        assert not page.exception
+        assert not page.error
+        assert words(page) != text
 
 
-def test_differences_are_put_down_to_chance_or_not(app: Open, trained: Path) -> None:
-    page = app("pages/predict/compare.py")
-    assert not page.exception
-    text = words(page)
-    assert "Is the difference more than chance?" in text
-    assert re.search(r"is better than \d of \d by more than chance", text)
-    assert "Wilcoxon" not in text, "the test stands in the help of its column"
-
-
-def test_a_model_has_a_card_and_can_be_deleted(app: Open, trained: Path) -> None:
-    page = app("pages/predict/models.py")
-    assert not page.exception
-    assert "Intended use" in words(page)
-    page.button(key="delete-model").click().run()
-    assert not page.exception
-    assert "No model is trained" in words(page)
-
-
-def test_what_to_measure_next_says_when_all_is_measured(app: Open, trained: Path) -> None:
-    page = app("pages/predict/measure_next.py")
-    assert not page.exception
-    assert "Every pair of" in words(page)
+def test_scenarios_are_put_side_by_side_and_stand_in_the_address(app: Open, trained: Path) -> None:
+    page = app("pages/predict/what_if.py", job1=PAIR[0], job2=PAIR[1])
+    page.button(key="keep-scenario").click().run()
+    page.selectbox(key="jobs").select("3").run()
+    table = next(frame.value for frame in page.dataframe if "scenario" in frame.value.columns)
+    assert list(table["scenario"]) == ["this one", "A"]
+    assert table["jobs"].iloc[1] == " + ".join(PAIR)
+    kept = page.query_params["scenarios"]
+    assert json.loads(kept if isinstance(kept, str) else kept[0])[3] == list(PAIR)
+    assert table["together"].iloc[1] == pytest.approx(100 / table["stp"].iloc[1])

@@ -1,0 +1,65 @@
+"""How a feature's contribution depends on its value, coloured by the feature that acts together with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from analysis.charts.theme import finish, ink, label
+from analysis.numbers import shorten, significant, visible
+
+
+def dependence(
+    frame: pd.DataFrame, *, feature: str, other: str | None, value: str = "value", theme: str = "light"
+) -> go.Figure:
+    """Draw the contributions of one feature over its values.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        value, shap (ln S), workload, and other (value of the second feature) where there is one; one row a prediction.
+    feature : str
+        What the values are of.
+    other : str or None
+        What the colour shows; None for one colour.
+    value : str
+        Unit or note for the axis.
+    theme : {"light", "dark"}
+        The background.
+    """
+    pen = ink(theme)
+    values, shap = frame["value"].to_numpy(float), frame["shap"].to_numpy(float)
+    marker: dict[str, object] = {"size": 7, "opacity": 0.8, "color": "#56B4E9"}
+    if other is not None:
+        rank = frame["other"].rank(pct=True).to_numpy(float)
+        marker |= {
+            "color": np.where(np.isnan(rank), 0.5, rank), "cmin": 0, "cmax": 1, "showscale": True,
+            "colorscale": [[0, "#56B4E9"], [0.5, "#8A949E"], [1, "#D55E00"]],
+            "colorbar": {"title": {"text": label(shorten(visible(other), 34)), "side": "top"}, "tickvals": [0, 1],
+                         "ticktext": ["low", "high"], "thickness": 12, "len": 0.7},
+        }  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=values, y=shap, mode="markers", marker=marker, showlegend=False, hoverinfo="text",
+            hovertext=[
+                f"<b>{label(str(name))}</b><br>value {significant(v) if v == v else '–'}: x {np.exp(s):.3f}"
+                for name, v, s in zip(frame["workload"], values, shap, strict=True)
+            ],
+        )
+    )  # fmt: skip
+    figure.add_hline(y=0, line={"color": pen.line, "width": 1})
+    figure.update_layout(
+        xaxis={"title": {"text": f"{label(shorten(visible(feature), 60))} ({value})"}, "zeroline": False},
+        yaxis={"title": {"text": "contribution to log S"}, "zeroline": False},
+        margin={"t": 16},
+    )
+    known = np.isfinite(values)
+    way = float(np.corrcoef(values[known], shap[known])[0, 1]) if known.sum() > 2 and np.ptp(values[known]) > 0 else 0.0
+    trend = "rises with" if way > 0.3 else "falls with" if way < -0.3 else "has no plain trend over"
+    alt = (
+        f"Points: the contribution of {shorten(visible(feature), 60)} {trend} its value, over {len(frame)} predictions."
+    )
+    if other is not None:
+        alt += f" Coloured by {shorten(visible(other), 60)}."
+    return finish(figure, alt=alt, theme=theme, height=420)
