@@ -20,6 +20,7 @@ from analysis.cli import (
     serving,
     sharing,
     simulating,
+    team,
 )
 from analysis.cli.running import StallScopeGroup, configure_logs
 
@@ -34,7 +35,7 @@ app = typer.Typer(
 
 _MODULES = (
     data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
-    sharing, simulating, serving,
+    sharing, simulating, serving, team,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

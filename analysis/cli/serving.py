@@ -1,4 +1,4 @@
-"""Commands around the application itself: report, serve, doctor."""
+"""Commands around the application itself: report, doctor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Kind(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("report")(answers(report))
-    app.command("serve")(serve)
     app.command("doctor")(answers(doctor))
 
 
@@ -104,30 +103,6 @@ def _read(path: Path) -> ReportDocument:
         raise InputRefusedError(
             f"the report can't be read: {error.strerror or error}", "Check the path.", Where(str(path))
         ) from error
-
-
-def serve(
-    *,
-    db: DbOption = None,
-    address: Annotated[
-        str,
-        typer.Option(
-            "--address",
-            metavar="HOST",
-            help="Interface to listen on; others than this machine's own can reach it on 0.0.0.0.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int | None,
-        typer.Option("--port", min=1, max=65535, help="Port to listen on; 8501 or the next free one when left out."),
-    ] = None,
-) -> None:
-    """Start the browser application; Ctrl-C ends it."""
-    from analysis.ui.server import serve as run_server
-
-    code = run_server(db=db, address=address, port=port)
-    if code:
-        raise typer.Exit(code)
 
 
 def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:

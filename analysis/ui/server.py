@@ -1,27 +1,70 @@
-"""Starts the browser application from a checkout or from an installed wheel."""
+"""Starts the browser application, and the programming interface with it, from a checkout or an installed wheel."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.errors import StallScopeError
+from analysis.errors import StallScopeError, UsageError, Where
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
+from analysis.ui import roles
+from analysis.ui.shield import LOOPBACK
 
 #: Streamlit's own port, tried first so that the address in the README is right.
 FIRST_PORT = 8501
 _TRIES = 50
-_LOCAL = {"127.0.0.1", "localhost", "::1"}
 
 
-def serve(*, db: Path | None = None, address: str = "127.0.0.1", port: int | None = None) -> int:
+@dataclass(frozen=True)
+class Place:
+    """Where the server listens and by which names it may be asked.
+
+    Attributes
+    ----------
+    address : str
+        Interface to listen on.
+    port : int
+        Port to listen on.
+    hosts : tuple of str
+        Names that others may ask by, as given; this machine's own names are always among those allowed.
+    """
+
+    address: str
+    port: int
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def exposed(self) -> bool:
+        """Whether others than this machine can reach it, be it through a proxy that asks by another name."""
+        return self.address not in LOOPBACK or any(host not in LOOPBACK for host in self.hosts)
+
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Names that the server answers to."""
+        if self.address not in LOOPBACK and not self.hosts:
+            return ("*",)
+        return (*LOOPBACK, *self.hosts)
+
+
+def serve(
+    *,
+    db: Path | None = None,
+    address: str = "127.0.0.1",
+    port: int | None = None,
+    hosts: Sequence[str] = (),
+    read_only: bool = False,
+    secrets: Path | None = None,
+) -> int:
     """Run the application until it is stopped by Ctrl-C or a termination signal.
 
     Streamlit finds the shipped configuration beside ``app.py``, where it outranks a configuration of the directory the
-    user happens to be in; address and port are given as flags, which outrank everything.
+    user happens to be in; what matters for safety is given as flags, which outrank everything.
 
     Parameters
     ----------
@@ -31,6 +74,12 @@ def serve(*, db: Path | None = None, address: str = "127.0.0.1", port: int | Non
         Interface to listen on.
     port : int, optional
         Port to listen on; the first free one from 8501 on when left out.
+    hosts : sequence of str
+        Names by which others may ask, such as that of a proxy; ``*.example.org`` means all below one.
+    read_only : bool
+        Open the database so that nothing can write to it.
+    secrets : Path, optional
+        The file with the section ``auth``; Streamlit's own places when left out.
 
     Returns
     -------
@@ -42,36 +91,123 @@ def serve(*, db: Path | None = None, address: str = "127.0.0.1", port: int | Non
     DatabaseBusyError, DatabaseVersionError
         If the database can't be opened: better said here than on every page.
     StallScopeError
-        If the port is taken or the address is not one of this machine.
+        If the port is taken, the address is not one of this machine, or login or tokens are set up wrongly.
     """
     if db is not None:
         os.environ["STALLSCOPE_DB"] = str(db.expanduser().resolve())
-        get_settings.cache_clear()
-    path = get_settings().db
-    Database(path).close()
+    if read_only:
+        os.environ["STALLSCOPE_READ_ONLY"] = "true"
+    get_settings.cache_clear()
+    settings = get_settings()
+    Database(settings.db, read_only=settings.read_only).close()
     app = asset("app.py")
     port = _checked(address, port) if port is not None else _free(address)
-    if address not in _LOCAL:
-        sys.stderr.write(
-            f"Others can reach this address. There is no login unless you configure one: anyone who reaches {address} "
-            "can read and change the database.\n"
-        )
+    place = Place(address, port, tuple(hosts))
+    files = _secrets(secrets)
+    login = _login(app, files)
+    for warning in warnings(place, login=login):
+        sys.stderr.write(f"{warning}\n")
     shown = f"[{address}]" if ":" in address else address
-    sys.stdout.write(f"StallScope at http://{shown}:{port}\nDatabase {path}\nCtrl-C ends it.\n")
+    how = ", for reading only" if settings.read_only else ""
+    sys.stdout.write(f"StallScope at http://{shown}:{port}\nDatabase {settings.db}{how}\nCtrl-C ends it.\n")
     sys.stdout.flush()
-    return _run(app, address, port)
+    return _run(app, place, files)
 
 
-def _run(app: Path, address: str, port: int) -> int:
+def warnings(place: Place, *, login: bool) -> list[str]:
+    """Say what is open to whom, each with the cure."""
+    settings, found = get_settings(), []
+    if place.exposed and not login:
+        may = "read the database" if settings.read_only else "read and change the database"
+        found.append(
+            f"Others can reach this address. There is no login unless you configure one: anyone who reaches "
+            f"{place.address} can {may}. Add a section [auth] to the secrets, or listen on 127.0.0.1."
+        )
+    if place.exposed and not place.hosts:
+        found.append(
+            "This server answers to any name, so that a stranger's page can reach it through a reader's browser. Name "
+            "those that it is known by with --host."
+        )
+    if login and not roles.anybody_named(settings):
+        found.append(
+            "Nobody is named who may sign in: set STALLSCOPE_ROLES, STALLSCOPE_EDITORS or STALLSCOPE_VIEWERS, or "
+            "every reader is turned away."
+        )
+    return found
+
+
+def _secrets(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    if not path.is_file():
+        raise UsageError("there is no such file of secrets", "Check --secrets.", Where(str(path)))
+    return [str(path.resolve())]
+
+
+def _login(app: Path, files: list[str]) -> bool:
+    """Say whether readers sign in, once what that needs has been checked."""
+    import tomllib
+
+    candidates = [Path(file) for file in files] or [
+        Path.home() / ".streamlit" / "secrets.toml",
+        app.parent / ".streamlit" / "secrets.toml",
+        Path.cwd() / ".streamlit" / "secrets.toml",
+    ]
+    found = False
+    for path in candidates:
+        try:
+            found = found or "auth" in tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            # Not the parser's own words: they may hold a line of the secrets.
+            raise UsageError("the file of secrets can't be read", "Correct it.", Where(str(path))) from error
+    if found and importlib.util.find_spec("authlib") is None:
+        raise StallScopeError(
+            "login is configured, but the packages that it needs are not installed",
+            "Install them with `pip install 'stallscope[login]'`.",
+        )
+    if found:
+        roles.current()
+    return found
+
+
+def application(app: Path, place: Place) -> object:
+    """Return the ASGI application: the pages, and the programming interface beside them."""
+    import streamlit as st
+    from starlette.middleware import Middleware
+
+    from analysis.ui import access
+    from analysis.ui.api.routes import Interface
+    from analysis.ui.api.tokens import tokens
+    from analysis.ui.shield import Shield
+
+    interface = Interface(tokens(get_settings(), exposed=place.exposed))
+    shield = Middleware(Shield, hosts=place.allowed, may_upload=access.may_upload)
+    return st.App(app, routes=interface.routes(), middleware=[shield])
+
+
+def _run(app: Path, place: Place, secrets: list[str]) -> int:
     from streamlit.runtime.pages_manager import PagesManager
-    from streamlit.web import cli as streamlit_cli
 
     # app.py registers its pages. Until it has run once, Streamlit takes the folder pages/ for its older convention and
     # tells the first visitor of a page's address that there is no such page.
     PagesManager.uses_pages_directory = False
-    flags = ["--server.address", address, "--server.port", str(port), "--logger.hideWelcomeMessage", "true"]
+    flags: dict[str, object] = {
+        "server.address": place.address,
+        "server.port": place.port,
+        "server.enableXsrfProtection": True,
+        "server.enableCORS": True,
+        "logger.hideWelcomeMessage": True,
+    }
+    if "*" not in place.allowed:
+        flags["server.allowedHosts"] = list(place.allowed)
+    if secrets:
+        flags["secrets.files"] = secrets
+    # Streamlit looks for its configuration beside the program that was started.
+    sys.argv = [str(app)]
     try:
-        streamlit_cli.main(["run", str(app), *flags], prog_name="stallscope serve", standalone_mode=False)
+        application(app, place).run(config=flags)  # type: ignore[attr-defined]
     except KeyboardInterrupt:
         return 0
     except SystemExit as stopped:

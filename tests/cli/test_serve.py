@@ -84,8 +84,8 @@ def test_an_address_of_another_machine_is_refused(cli: Callable[..., Result], db
 def test_a_port_is_found_when_none_is_given(monkeypatch: pytest.MonkeyPatch, db: Path) -> None:
     started: list[tuple[str, int]] = []
 
-    def run(_: Path, address: str, port: int) -> int:
-        started.append((address, port))
+    def run(_: Path, place: server.Place, __: list[str]) -> int:
+        started.append((place.address, place.port))
         return 0
 
     monkeypatch.setattr(server, "_run", run)

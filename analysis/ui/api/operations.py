@@ -1,0 +1,133 @@
+"""Every operation of the programming interface, in one list; routes and the OpenAPI document are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from analysis.report.plain import plain
+from analysis.store.database import Database
+from analysis.ui.api import questions
+from analysis.ui.api.questions import Question
+
+#: Answers larger than this are not kept.
+KEEP_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """An answer that is no JSON document of ours."""
+
+    text: str
+    media_type: str
+    file_name: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that can be asked.
+
+    Attributes
+    ----------
+    name, summary : str
+        Its id and what it does.
+    method, path : str
+        How it is asked.
+    question : type
+        The fields of the request: of the address for GET, of a JSON body for POST, of a form for an upload.
+    answer : callable or None
+        Given the database and the question; None for an upload, which `uploads` answers.
+    sent : {"query", "json", "form"}
+        Where the fields stand.
+    writes : bool
+        Whether it changes something.
+    kept : bool
+        Whether the answer is kept while nothing is written to the database.
+    """
+
+    name: str
+    summary: str
+    method: Literal["GET", "POST"]
+    path: str
+    question: type[Question]
+    answer: Callable[[Database, Any], Any] | None
+    sent: Literal["query", "json", "form"] = "query"
+    writes: bool = False
+    kept: bool = False
+
+
+def _datasets(database: Database, _: questions.Nothing) -> Any:
+    from analysis.store.queries import sources
+
+    return sources.datasets(database)
+
+
+def _models(database: Database, asked: questions.ModelsQuestion) -> Any:
+    from analysis.predict import models
+
+    known = [card for card in models.list_models(database) if asked.dataset in (None, card.dataset)]
+    fields = {"model_id", "predictor", "title", "dataset", "gpus", "mechanisms", "runs", "simulated", "created_at"}
+    return [card.model_dump(mode="json", include=fields) for card in known]
+
+
+def _matrix(database: Database, asked: questions.MatrixQuestion) -> Any:
+    from analysis.interference.matrix import slowdown_matrix
+
+    return slowdown_matrix(database, asked.dataset, asked.gpu, mechanism=asked.mechanism).to_json()
+
+
+def _predict(database: Database, asked: questions.PredictQuestion) -> Any:
+    from analysis.predict.models import predict
+
+    found = predict(database, asked.model, asked.gpu, list(asked.jobs), asked.mechanism, asked.dataset)
+    return [one.to_json() for one in found]
+
+
+_MEDIA = {"json": "application/json", "html": "text/html", "csv": "text/csv"}
+
+
+def _report(database: Database, asked: questions.ReportQuestion) -> Any:
+    from analysis.report.build import dataset_report
+    from analysis.report.render import to_csv, to_html, to_json
+
+    document = dataset_report(
+        database, asked.dataset, gpus=asked.gpu, mechanisms=asked.mechanism, model_id=asked.model, jobs=asked.job
+    )
+    text = {"json": to_json, "html": to_html, "csv": to_csv}[asked.format](document)
+    return Rendered(text, _MEDIA[asked.format], f"stallscope-report.{asked.format}")
+
+
+PREFIX = "/api/v1"
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "datasets", "The data sets that are loaded.", "GET", f"{PREFIX}/datasets", questions.Nothing, _datasets,
+        kept=True,
+    ),
+    Operation(
+        "models", "The trained models, the newest first.", "GET", f"{PREFIX}/models", questions.ModelsQuestion, _models,
+        kept=True,
+    ),
+    Operation(
+        "matrix", "Who slows whom: rows the slowed, columns the aggressor, plain ratios.", "GET", f"{PREFIX}/matrix",
+        questions.MatrixQuestion, _matrix, kept=True,
+    ),
+    Operation(
+        "predict", "What each job of a set would pay for sharing, and whether they may share.", "POST",
+        f"{PREFIX}/predict", questions.PredictQuestion, _predict, sent="json",
+    ),
+    Operation("report", "A report on a data set.", "GET", f"{PREFIX}/report", questions.ReportQuestion, _report),
+    Operation(
+        "import", "Load files into the database; answers once they are loaded.", "POST", f"{PREFIX}/import",
+        questions.ImportQuestion, None, sent="form", writes=True,
+    ),
+)  # fmt: skip
+
+
+def answer(operation: Operation, database: Database, asked: Question) -> Any:
+    """Compute the answer: plain values, or text of another form."""
+    if operation.answer is None:
+        raise TypeError(f"{operation.name} is no question")
+    found = operation.answer(database, asked)
+    return found if isinstance(found, Rendered) else plain(found)

@@ -1,0 +1,78 @@
+"""What can be asked: the fields of every request, checked before anything is looked up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+
+def _text(value: str) -> str:
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise ValueError("holds control characters")
+    return value
+
+
+#: A name of something in the database, as any file may have brought it.
+Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500), AfterValidator(_text)]
+
+_GPU = Field(description="The GPU, by its name or a family's (V100, A100-40GB).")
+_MECHANISM = Field(default=None, description="Only this sharing mechanism, such as 'CUDA MPS'.")
+_DATASET = Field(description="Name of a loaded data set.")
+
+
+class Question(BaseModel):
+    """Base of all requests: a field that nobody knows is an error, not silence."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Question):
+    """A request without fields."""
+
+
+class ModelsQuestion(Question):
+    """Which models there are."""
+
+    dataset: Name | None = Field(default=None, description="Only models of this data set.")
+
+
+class MatrixQuestion(Question):
+    """Who slows whom."""
+
+    dataset: Name = _DATASET
+    gpu: Name = _GPU
+    mechanism: Name | None = _MECHANISM
+
+
+class PredictQuestion(Question):
+    """What each job of a set would pay."""
+
+    model: Name = Field(description="Id of a trained model.")
+    gpu: Name = _GPU
+    jobs: tuple[Name, ...] = Field(
+        min_length=1, max_length=16, description="Workloads that share the GPU; a name twice for a twin."
+    )
+    mechanism: Name | None = _MECHANISM
+    dataset: Name | None = Field(
+        default=None, description="Data set that holds the jobs' profiles; the model's own when left out."
+    )
+
+
+class ReportQuestion(Question):
+    """A report on a data set."""
+
+    dataset: Name = _DATASET
+    format: Literal["json", "html", "csv"] = Field(default="json", description="What to render.")
+    gpu: tuple[Name, ...] = Field(default=(), max_length=32, description="Only this GPU; may be repeated.")
+    mechanism: tuple[Name, ...] = Field(default=(), max_length=32, description="Only this one; may be repeated.")
+    model: Name | None = Field(default=None, description="Add a trained model's card and reasons.")
+    job: tuple[Name, ...] = Field(default=(), max_length=16, description="A job for the model to predict.")
+
+
+class ImportQuestion(Question):
+    """What the files of an upload are, where they don't say it themselves."""
+
+    dataset: Name = Field(default="own", description="Data set to load into.")
+    workload: Name | None = Field(default=None, description="The job that the profiles are of; else the file's name.")
+    gpu: Name | None = Field(default=None, description="The GPU of the profiles; else what the file tells.")
