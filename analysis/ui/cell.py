@@ -91,6 +91,10 @@ def panel(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
         st.markdown("**Both jobs alone**")
         frame.data(both[[name for name in _ALONE if both[name].notna().any()]], name="alone", columns=_ALONE)
         near = nearest_pairs(matrix, slowed, beside)
+        link(
+            "what-if", "Ask about these two", dataset=matrix.dataset, on=matrix.gpu, jobs="2", job1=slowed, job2=beside,
+            **({"by": matrix.mechanism} if matrix.mechanism else {}),
+        )  # fmt: skip
         if len(near):
             st.markdown("**The most similar other pairs**")
             frame.data(near, name=f"nearest-{slowed}-{beside}"[:120], columns=_NEAREST)

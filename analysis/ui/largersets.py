@@ -19,7 +19,9 @@ from analysis.predict.square import predict_sets
 from analysis.store.database import Database
 from analysis.ui import frame
 from analysis.ui.markdown import plain, sentence
+from analysis.ui.navigation import link
 from analysis.ui.partners import PAIRS
+from analysis.ui.question import MOST_JOBS as MOST_ASKED
 from analysis.ui.question import trained
 from analysis.ui.resources import cached, database, theme
 
@@ -72,6 +74,12 @@ def stepper(matrix: SlowdownMatrix, limit: float) -> None:
     shown = found[[name for name in columns if found[name].notna().any()]]
     frame.data(shown, name=f"one-more-beside-{len(there)}", columns=_JOINING)
     _add(found, there)
+    if 2 <= len(there) <= MOST_ASKED:
+        link(
+            "what-if", "Ask about this set", dataset=matrix.dataset, on=matrix.gpu, jobs=str(len(there)),
+            **{f"job{number}": job for number, job in enumerate(there, start=1)},
+            **({"by": matrix.mechanism} if matrix.mechanism else {}),
+        )  # fmt: skip
     _said(found, card)
 
 
