@@ -173,6 +173,7 @@ def measure(
     running: list[Job] = []
     watch: Watch | None = None
     with tempfile.TemporaryDirectory(prefix="stallscope-run-") as folder:
+        guard.tell(f"folder {folder}")
         try:
             shared = dict(environment or {})
             if mechanism == "mps":

@@ -45,7 +45,7 @@ class Guard:
             process.wait(30)
 
     def tell(self, line: str) -> None:
-        """Say something: ``+ PID``, ``- PID``, ``mps FOLDER``, ``no-mps`` or ``close``."""
+        """Say something: ``+ PID``, ``- PID``, ``mps FOLDER``, ``no-mps``, ``folder FOLDER`` or ``close``."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.write(line + "\n")
@@ -84,7 +84,7 @@ def watch(lines: Iterable[str]) -> None:
     """Follow what is told until the pipe ends; unless it was closed in order, end what is left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     jobs: dict[int, str] = {}
-    folder = ""
+    folder = temporary = ""
     for line in lines:
         word, _, rest = line.strip().partition(" ")
         if word == "close":
@@ -97,6 +97,8 @@ def watch(lines: Iterable[str]) -> None:
             folder = rest
         elif word == "no-mps":
             folder = ""
+        elif word == "folder":
+            temporary = rest
     if folder:
         # Ending a client's work first: killing one with work on the GPU can take its siblings with it.
         for server in _numbers(_control(folder, "get_server_list")):
@@ -113,6 +115,8 @@ def watch(lines: Iterable[str]) -> None:
     if folder:
         _control(folder, "quit -t 5")
         shutil.rmtree(folder, ignore_errors=True)
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 if __name__ == "__main__":

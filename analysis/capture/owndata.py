@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torchjobs.run(given.run_job, given.steps)
         return 0
     try:
-        _check_torch()
+        check_torch()
         done = campaign(
             given.out, minutes=given.minutes, device=given.device, gpu=given.gpu, profiles=not given.no_profiles
         )
@@ -174,7 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check_torch() -> None:
+def check_torch() -> None:
+    """Refuse to start where PyTorch is missing.
+
+    Raises
+    ------
+    UsageError
+        With the cure.
+    """
     from importlib.util import find_spec
 
     if find_spec("torch") is None:

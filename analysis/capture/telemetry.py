@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -145,6 +146,17 @@ def record(
             if beside is not None:
                 beside.close()
     return Recorded(samples, processes, tuple(gpus), time.monotonic() - began, tuple(faults))
+
+
+def record_until_interrupted(reader: Reader, path: Path, *, interval: float, seconds: float | None) -> Recorded:
+    """Record as `record` does, with Ctrl-C as the usual end."""
+    stop = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        return record(reader, path, interval=interval, seconds=seconds, stop=stop)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        reader.close()
 
 
 def processes_path(path: Path) -> Path:

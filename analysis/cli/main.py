@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.cli import (
+    campaigning,
     checking,
     comparing,
     data,
@@ -35,7 +36,7 @@ app = typer.Typer(
 
 _MODULES = (
     data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
-    sharing, simulating, serving, team,
+    sharing, simulating, campaigning, serving, team,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

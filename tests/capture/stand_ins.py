@@ -43,8 +43,7 @@ if mode == "oom":
 if mode == "crash":
     time.sleep(0.5); print("an illegal memory access was encountered"); os.remove(mine); sys.exit(7)
 out = os.open(os.environ["STALLSCOPE_STEPS"], os.O_WRONLY | os.O_APPEND)
-work, due = 0.0, time.monotonic()
-began = due
+work, due, together, met = 0.0, time.monotonic(), False, False
 while True:
     together = sum(os.path.exists(f"/proc/{pid}") for pid in os.listdir(room)) > 1
     due += slowdown / rate if together else 1 / rate
@@ -57,7 +56,8 @@ while True:
             print(f"{rate / (slowdown if together else 1):.1f} samples/s")
     else:
         os.write(out, f"{due:.6f} {work} 512.0\n".encode())
-    if mode == "sibling" and time.monotonic() - began > 0.3 and not together:
+    met = met or together
+    if mode == "sibling" and met and not together:
         print("CUDA error: an illegal memory access was encountered"); sys.exit(9)
 """
 

@@ -71,7 +71,7 @@ def test_the_slowdown_of_jobs_whose_speed_is_known(job: Path, tmp_path: Path, da
            GROUP BY w.name ORDER BY w.name"""
     )
     assert held["s"].tolist() == pytest.approx([1.4, 1.75], rel=0.03)
-    assert held[["how", "gpu", "n"]].drop_duplicates().to_numpy().tolist() == [["CUDA MPS", "H200", 2]]
+    assert held[["how", "gpu", "n"]].drop_duplicates().to_numpy().tolist() == [["CUDA MPS", "NVIDIA H200 (made up)", 2]]
     # The same again does nothing: all of it is done.
     assert run(plan, tmp_path / "out", reader=Reader(moving_machine)).new == 0
 

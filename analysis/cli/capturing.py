@@ -1,0 +1,282 @@
+"""Commands that measure jobs: alone, side by side, and what the GPU says meanwhile."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.captureoptions import (
+    CommandArgument,
+    DeviceOption,
+    GpuNameOption,
+    IntoOption,
+    LoadOption,
+    Mechanism,
+    OutOption,
+    PatternOption,
+    PerLineOption,
+    RepeatsOption,
+    SecondsOption,
+    ThroughputOption,
+    UnitOption,
+    WarmupOption,
+    WindowsOption,
+    document,
+    folder_for,
+    load,
+    rates,
+    say,
+    show,
+)
+from analysis.cli.options import DbOption, JsonOption
+from analysis.cli.running import DONE, REFUSED, Answer, answers
+from analysis.errors import UsageError
+
+if TYPE_CHECKING:
+    from analysis.capture.plan import Plan
+    from analysis.cli.screen import Screen
+
+#: Stands between the commands of a co-run.
+BETWEEN = ":::"
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands of this module."""
+    group.command("telemetry")(answers(telemetry))
+    group.command("solo")(answers(solo))
+    group.command("corun")(answers(corun))
+
+
+def telemetry(
+    *,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="T", help="Between two looks, such as 50ms or 2s; 50ms at least.")
+    ] = "1s",
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", min=0.0, help="How long; until Ctrl-C when left out.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE.csv", dir_okay=False, help="Write a CSV instead of loading the recording."),
+    ] = None,
+    dataset: IntoOption = "own",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Record what the GPUs say: use, memory, power, clocks, temperature, throttling, PCIe, processes."""
+    from analysis.capture import telemetry as recorder
+    from analysis.capture.readings import Reader
+
+    path = out or folder_for(None, db, "telemetry") / "telemetry.csv"
+    between = seconds_of(interval)
+    recorder.check_interval(between)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    reader = Reader()
+    say(f"Recording to {path}; Ctrl-C ends it.")
+    done = recorder.record_until_interrupted(reader, path, interval=between, seconds=seconds)
+    files = [one for one in (path, recorder.processes_path(path)) if one.exists()]
+    found = {
+        "file": str(path), "samples": done.samples, "process_samples": done.process_samples, "gpus": list(done.gpus),
+        "seconds": round(done.seconds, 3), "faults": list(done.faults),
+    }  # fmt: skip
+    reports, not_loaded = load(files, dataset, db) if out is None and done.samples else ([], None)
+    if not done.samples:
+        not_loaded = "; ".join(done.faults) or "there is no GPU"
+
+    def tell(screen: Screen) -> None:
+        screen.line(
+            f"{done.samples:,} samples of {', '.join(done.gpus) or 'no GPU'} in {done.seconds:.1f} s: {path}",
+            style="bold",
+        )  # fmt: skip
+        for fault in done.faults:
+            screen.line(fault, style="yellow")
+        if not_loaded and done.samples:
+            screen.line(f"Not loaded: {not_loaded} Then: stallscope import {path}", style="yellow")
+
+    code = REFUSED if not_loaded else DONE
+    return Answer({**found, "loaded": reports, "not_loaded": not_loaded}, tell, code)
+
+
+def solo(
+    command: CommandArgument,
+    *,
+    workload: Annotated[
+        str | None, typer.Option("--workload", metavar="W", help="Name of the job; its program's when left out.")
+    ] = None,
+    throughput: ThroughputOption = None,
+    pattern: PatternOption = None,
+    per_line: PerLineOption = 1.0,
+    unit: UnitOption = "it/s",
+    seconds: SecondsOption = 20.0,
+    warmup: WarmupOption = 5.0,
+    repeats: RepeatsOption = 1,
+    windows: WindowsOption = 2,
+    device: DeviceOption = None,
+    gpu: GpuNameOption = None,
+    out: OutOption = None,
+    dataset: IntoOption = "own",
+    load_it: LoadOption = True,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Measure a job alone: throughput with its interval, and peak memory."""
+    from analysis.capture.plan import Plan
+    from analysis.capture.process import JobSpec
+    from analysis.capture.window import Timing
+
+    name = workload or Path(command[0]).stem
+    (by,) = rates(1, throughput, pattern, per_line, unit)
+    plan = Plan(
+        {name: JobSpec(name, tuple(command), by)}, (), timing=Timing(seconds, warmup, windows=windows), repeats=repeats
+    )
+    return carried_out(plan, folder_for(out, db, "solo"), gpu, device, dataset, db, load_it=load_it)
+
+
+def corun(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND ::: COMMAND", help="The jobs' programs and arguments, with ::: between."),
+    ],
+    *,
+    mechanism: Annotated[
+        Mechanism, typer.Option("--mechanism", metavar="M", help="How they share the GPU: mps or time-slicing.")
+    ] = Mechanism.mps,
+    percent: Annotated[
+        str | None,
+        typer.Option("--percent", metavar="P,P", help="Active thread percentage of each client of MPS, such as 60,40."),
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", metavar="W", help="Names of the jobs in the order of the commands; once for each."),
+    ] = None,
+    throughput: ThroughputOption = None,
+    pattern: PatternOption = None,
+    per_line: PerLineOption = 1.0,
+    unit: UnitOption = "it/s",
+    seconds: SecondsOption = 20.0,
+    warmup: WarmupOption = 5.0,
+    repeats: RepeatsOption = 1,
+    windows: WindowsOption = 2,
+    alone: Annotated[
+        bool, typer.Option("--solo/--no-solo", help="Whether to measure each job alone first, for the slowdown.")
+    ] = True,
+    device: DeviceOption = None,
+    gpu: GpuNameOption = None,
+    out: OutOption = None,
+    dataset: IntoOption = "own",
+    load_it: LoadOption = True,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Measure jobs side by side: each alone, then all in one aligned window; slowdown, outcome and memory of each.
+
+    Under MPS a daemon of its own is started in a private pipe directory and ended; one that runs is never touched.
+    """
+    from analysis.capture.corun import refuse_profilers
+    from analysis.capture.plan import Plan
+    from analysis.capture.process import JobSpec
+    from analysis.capture.window import Timing
+
+    commands = split(command)
+    names = _names(commands, workload)
+    ways = rates(len(commands), throughput, pattern, per_line, unit)
+    jobs: dict[str, JobSpec] = {}
+    for name, words, by in zip(names, commands, ways, strict=True):
+        spec = JobSpec(name, tuple(words), by)
+        if jobs.setdefault(name, spec) != spec:
+            raise UsageError(f"two different commands are both called {name}", "Name each with --workload.")
+    refuse_profilers([jobs[name] for name in names], mechanism.value)
+    group = tuple(names)
+    shares = _percents(percent, len(names), mechanism)
+    plan = Plan(
+        jobs, (group,), mechanism.value, Timing(seconds, warmup, windows=windows), repeats, solos=alone,
+        percents={group: shares} if shares else {},
+    )  # fmt: skip
+    return carried_out(plan, folder_for(out, db, "corun"), gpu, device, dataset, db, load_it=load_it)
+
+
+def carried_out(
+    plan: Plan, folder: Path, gpu: str | None, device: int | None, dataset: str, db: Path | None, *, load_it: bool
+) -> Answer:
+    """Run a plan, load what it brought, and answer."""
+    from analysis.capture.campaign import run
+
+    done = run(plan, folder, gpu=gpu, device=device, say=say)
+    reports, not_loaded = load(done.files, dataset, db) if load_it and done.files else ([], None)
+    return Answer(
+        document(done, reports, not_loaded),
+        lambda screen: show(screen, done, not_loaded, dataset, loaded=bool(reports)),
+        REFUSED if not_loaded or (not any(entry.measured.ran for entry in done.entries) and done.entries) else DONE,
+    )
+
+
+def split(words: list[str]) -> list[list[str]]:
+    """Split a command line at ``:::``.
+
+    Raises
+    ------
+    UsageError
+        If there are not two commands or more, or one is empty.
+    """
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == BETWEEN:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    # A whole command given as one word, as programs that make command lines like to.
+    commands = [shlex.split(one[0]) if len(one) == 1 and " " in one[0] else one for one in commands]
+    if len(commands) < 2 or not all(commands):
+        raise UsageError(
+            f"a co-run needs two commands or more with {BETWEEN} between them",
+            "Write `-- COMMAND_1 ::: COMMAND_2`; a job alone is measured by `stallscope capture solo`.",
+        )
+    return commands
+
+
+def _names(commands: list[list[str]], given: list[str] | None) -> list[str]:
+    if given and len(given) != len(commands):
+        raise UsageError(f"there are {len(commands)} commands and {len(given)} names", "Give --workload once for each.")
+    if given:
+        return given
+    names: list[str] = []
+    known: dict[tuple[str, ...], str] = {}
+    for words in commands:
+        stem = next((Path(word).stem for word in words if word.endswith(".py")), Path(words[0]).stem)
+        taken = set(known.values())
+        name = next(one for one in (stem, *(f"{stem}-{n}" for n in range(2, 100))) if one not in taken)
+        names.append(known.setdefault(tuple(words), name))
+    return names
+
+
+def _percents(text: str | None, count: int, mechanism: Mechanism) -> tuple[float | None, ...]:
+    if text is None:
+        return ()
+    if mechanism is not Mechanism.mps:
+        raise UsageError("--percent limits clients of MPS", "Leave it out, or use --mechanism mps.")
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--percent {text!r} is no list of numbers", "Write it as 60,40.") from error
+    if len(shares) != count or not all(0 < share <= 100 for share in shares):
+        raise UsageError(f"--percent {text!r} does not fit {count} jobs", "Give one of 1 to 100 for each job.")
+    return tuple(shares)
+
+
+def seconds_of(text: str) -> float:
+    """Read a length of time, such as ``50ms``, ``0.5`` or ``2s``.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    found = re.fullmatch(r"([\d.]+)\s*(ms|s)?", text.strip())
+    try:
+        return float(found[1]) / (1000 if found[2] == "ms" else 1)  # type: ignore[index]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{text!r} is no length of time", "Write 50ms or 2s.") from error
