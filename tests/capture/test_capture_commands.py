@@ -117,11 +117,10 @@ def test_ctrl_c_and_kill_leave_nothing_and_the_campaign_goes_on(job: Path, tmp_p
     file.write_text(text)
     arguments = ["campaign", str(file), "--json", "--no-load"]
 
-    def until_the_pair() -> subprocess.Popen[str]:
+    def until_the_pair(*how: str) -> subprocess.Popen[str]:
         Path(os.environ["FAKE_MPS_LOG"]).unlink(missing_ok=True)
         process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.cli", "capture", *arguments], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
+            [sys.executable, *how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )  # fmt: skip
         end = time.monotonic() + 60
         while not list(Path(os.environ["TMPDIR"]).glob("stallscope-mps-*/clients")) and time.monotonic() < end:
@@ -129,7 +128,7 @@ def test_ctrl_c_and_kill_leave_nothing_and_the_campaign_goes_on(job: Path, tmp_p
             time.sleep(0.01)
         return process
 
-    process = until_the_pair()
+    process = until_the_pair("-m", "analysis.cli", "capture", *arguments)
     process.send_signal(signal.SIGINT)
     out, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -137,7 +136,9 @@ def test_ctrl_c_and_kill_leave_nothing_and_the_campaign_goes_on(job: Path, tmp_p
     assert left_over(job) == []
     assert Path(os.environ["FAKE_MPS_LOG"]).read_text().splitlines()[-1] == "quit"
 
-    process = until_the_pair()
+    engine = "from analysis.capture import campaign, plan; from pathlib import Path; import sys; "
+    engine += "campaign.run(plan.read_plan(Path(sys.argv[1])), Path(sys.argv[2]))"
+    process = until_the_pair("-c", engine, str(file), str(file.with_suffix("")))  # the same, without the command line
     process.kill()
     process.communicate(timeout=60)
     end = time.monotonic() + 20
