@@ -153,7 +153,7 @@ def _start(card: Manifest) -> None:
 
     st.selectbox(
         "Start from a measured run", list(labels), index=None, key="start", on_change=fill,
-        placeholder="Any of the runs that were measured", label_visibility="collapsed",
+        placeholder="Start from a measured run", label_visibility="collapsed",
     )  # fmt: skip
 
 

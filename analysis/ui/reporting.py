@@ -30,14 +30,12 @@ BLOCKS = {"matrix": ("matrix", "matrices"), "figure": ("chart", "charts"), "tabl
 
 def ask(dataset: str, chosen: Filter) -> Wanted | None:
     """Ask for the kind, what it is about and its parts; None, with the reason said, where that can't be made yet."""
-    if st.query_params.get("kind") in KINDS:  # a link says it by name, the list by title
-        st.session_state["kind"] = st.query_params.pop("kind")
+    titles = {kind.title: kind for kind in KINDS.values()}
+    if (linked := st.query_params.get("kind")) in KINDS:  # a link says it by name, the list and the address by title
+        st.query_params["kind"] = st.session_state["kind"] = KINDS[str(linked)].title
     left, right = st.columns([3, 4], vertical_alignment="bottom")
-    picked = left.selectbox(
-        "Report", list(KINDS), key="kind", format_func=lambda name: KINDS[name].title if name in KINDS else name,
-        bind="query-params", persist_state="session",
-    )  # fmt: skip
-    kind = KINDS.get(str(picked), KINDS["dataset"])
+    picked = left.selectbox("Report", list(titles), key="kind", bind="query-params", persist_state="session")
+    kind = titles.get(str(picked), KINDS["dataset"])
     right.caption(kind.words)
     wanted = _about(kind, dataset, chosen)
     if wanted is None:

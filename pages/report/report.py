@@ -14,18 +14,16 @@ QUESTION = "What do I hand on?"
 def page() -> None:
     name = filters.dataset()
     chosen = filters.chosen("dataset", "gpu", "mechanism")
-    heading = st.container()
     if name is None:
         frame.header(QUESTION)
         empty.state("There is nothing to report yet.", empty.PROFILE, empty.CORUN)
         return
+    frame.header(QUESTION, chosen)
+    frame.answer(
+        "One file that a colleague can check: every figure with its protocol, its sources and how to make it again."
+    )
     wanted = reporting.ask(name, chosen)
     document = write(wanted) if wanted is not None else None
-    with heading:
-        frame.header(QUESTION, chosen, simulated=document is not None and "simulated" in document.provenance)
-        frame.answer(
-            "One file that a colleague can check: every figure with its protocol, its sources and how to make it again."
-        )
     if wanted is None or document is None:
         return
     reporting.downloads(document, f"{wanted.dataset}-{wanted.kind}")

@@ -123,7 +123,7 @@ def test_the_report_of_a_set_stands_on_the_page(app: Open, trained: Path) -> Non
         "Download Parquet",
         "Download JSON",
     }
-    for kind in ("model", "comparison", "stalls"):
+    for kind in ("Model card", "Comparison of predictors", "Stalls of one workload"):
         page.selectbox(key="kind").select(kind).run(timeout=120)
         assert not page.exception
         assert not page.error
