@@ -41,6 +41,9 @@ _COMPARED: dict[str, Any] = {
     "inside": st.column_config.CheckboxColumn("Inside the interval"),
     "runs": st.column_config.NumberColumn("Runs", format="%d"),
 }
+#: What people call the owners of features.
+_OWNERS = {"target": "own", "co-runners": "the co-runners'", "pair": "of all together", "GPU": "the GPU's"}
+
 #: Where the sum of contributions starts.
 STARTS = {"typical": "what is usual here", "alone": "the job alone"}
 
@@ -59,7 +62,10 @@ def member(one: Explanation) -> None:
     ):  # fmt: skip
         with column:
             st.markdown(f"**{words}**")
-            rows = [{"part": name, "shap": value, "factor": float(np.exp(value))} for name, value in sums.items()]
+            rows = [
+                {"part": _OWNERS.get(name, name), "shap": value, "factor": float(np.exp(value))}
+                for name, value in sums.items()
+            ]
             st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
 
 
@@ -104,7 +110,10 @@ def _grouped(found: GlobalImportance) -> None:
             str(name): float(found.shap[list(part.index)].sum(axis=1).abs().mean())
             for name, part in labels.groupby(labels)
         }
-        rows = [{"part": name, "mean_abs": sums[name]} for name in sorted(sums, key=lambda key: -sums[key])]
+        rows = [
+            {"part": _OWNERS.get(name, name), "mean_abs": sums[name]}
+            for name in sorted(sums, key=lambda key: -sums[key])
+        ]
         with column:
             st.markdown(f"**{words}**")
             st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
