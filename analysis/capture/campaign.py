@@ -18,6 +18,8 @@ from analysis.capture.plan import Plan, Task
 from analysis.capture.readings import Reader
 
 Say: TypeAlias = Callable[[str], None]
+#: Does one run.
+Pick: TypeAlias = Callable[[Plan, Task, Guard, Reader, Mapping[str, str]], Sequence[Measured]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def run(
     gpu: str | None = None,
     device: int | None = None,
     say: Say = lambda _: None,
-    pick: Callable[[Plan, Task, Guard, Reader, Mapping[str, str]], Sequence[Measured]] | None = None,
+    pick: Pick | None = None,
 ) -> Outcome:
     """Measure what is left of a plan.
 

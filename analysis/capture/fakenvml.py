@@ -260,10 +260,21 @@ def moving_machine() -> FakeNvml:
         FakeGpu(name="NVIDIA A100-SXM4-40GB MIG 2g.10gb", used_mib=12.0, total_mib=9856.0),
     ]
     split = FakeGpu(
-        name="NVIDIA A100-SXM4-40GB (made up)", uuid="GPU-fa4e0000-0000-0000-0000-000000000002", cc=(8, 0),
-        used_mib=9423.0, total_mib=40960.0, power_w=171.0, limit_w=400.0, sm_mhz=1095.0, memory_mhz=1215.0, max_mhz=1410.0, celsius=41.0,
-        throttle=0, mig=parts, faults={"nvmlDeviceGetUtilizationRates": NOT_SUPPORTED},
-    )  # fmt: skip
+        name="NVIDIA A100-SXM4-40GB (made up)",
+        uuid="GPU-fa4e0000-0000-0000-0000-000000000002",
+        cc=(8, 0),
+        used_mib=9423.0,
+        total_mib=40960.0,
+        power_w=171.0,
+        limit_w=400.0,
+        sm_mhz=1095.0,
+        memory_mhz=1215.0,
+        max_mhz=1410.0,
+        celsius=41.0,
+        throttle=0,
+        mig=parts,
+        faults={"nvmlDeviceGetUtilizationRates": NOT_SUPPORTED},
+    )
 
     def tick() -> None:
         now = time.time()

@@ -12,7 +12,8 @@ from typing import Any
 from analysis.capture.corun import Measured, Member
 from analysis.errors import InputRefusedError, Where
 
-NAME = "journal.jsonl"
+#: Hidden, so that importing the whole folder finds tables only.
+NAME = ".journal.jsonl"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from analysis.capture import machine, ncu, torchjobs
-from analysis.capture.campaign import Outcome, run
+from analysis.capture.campaign import Outcome, Pick, run
 from analysis.capture.order import informative
 from analysis.capture.plan import Plan, all_pairs
 from analysis.capture.process import JobSpec
@@ -117,7 +117,7 @@ def profile(
 def campaign(
     folder: Path, *, command: Command = job_command, timing: Timing | None = None, minutes: float = 10.0,
     reader: Reader | None = None, gpu: str | None = None, device: int | None = None, program: str = "ncu",
-    profiles: bool = True, say: Callable[[str], None] = print,
+    profiles: bool = True, say: Callable[[str], None] = print, pick: Pick | None = None,
 ) -> Outcome:  # fmt: skip
     """Do all of it within a time; called again with the same folder it goes on where it stopped.
 
@@ -139,7 +139,7 @@ def campaign(
                 folder, reader, command=command, gpu=gpu, device=device, program=program, until=end - 60, say=say
             )  # fmt: skip
     plan = own_plan(command, timing=timing, budget=max(1.0, end - time.monotonic()))
-    return run(plan, folder, reader=reader, gpu=gpu, device=device, say=say)
+    return run(plan, folder, reader=reader, gpu=gpu, device=device, say=say, pick=pick)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
