@@ -62,7 +62,7 @@ def mechanism_panels(table: pd.DataFrame, runs: pd.DataFrame, *, theme: str = "l
         figure.add_vline(x=reference, line={"color": pen.muted, "dash": "dash", "width": 1.2}, row=1, col=number)
         figure.add_scatter(
             y=labels, x=np.full(len(labels), reach * 1.34), mode="text", textposition="middle left", row=1, col=number,
-            text=[f"<b>{significant(v)}</b>" if np.isfinite(v) else NO_VALUE for v in values], showlegend=False,
+            text=_figures(values, table, column), showlegend=False,
             hoverinfo="skip", textfont={"color": pen.text},
         )  # fmt: skip
         figure.update_xaxes(title={"text": heading}, range=[0, reach * 1.35], nticks=5, row=1, col=number)
@@ -72,6 +72,18 @@ def mechanism_panels(table: pd.DataFrame, runs: pd.DataFrame, *, theme: str = "l
     if len(table):
         alt += f"; the largest STP under {table.iloc[0]['mechanism']}: {significant(float(table.iloc[0]['stp']))}"
     return finish(figure, alt=f"{alt}.", theme=theme, height=_HEAD + _ROW * max(len(table), 1))
+
+
+def _figures(values: Floats, table: pd.DataFrame, column: str) -> list[str]:
+    """Return what stands at the bars' ends; without a p99 it says in how many sets servers can't keep up."""
+    lost = table["overloaded"].to_numpy(dtype=int) if "overloaded" in table else np.zeros(len(table), dtype=int)
+    words = []
+    for value, failed, sets in zip(values, lost, table.get("sets", lost), strict=True):
+        if column == "p99_inflation" and failed:
+            words.append(f"<b>can't keep up</b><br>in {failed} of {sets}")
+        else:
+            words.append(f"<b>{significant(value)}</b>" if np.isfinite(value) else NO_VALUE)
+    return words
 
 
 def _dots(runs: pd.DataFrame, keys: list[tuple[str, str]], labels: list[str], column: str) -> pd.DataFrame:

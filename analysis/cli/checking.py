@@ -74,9 +74,13 @@ def check(
 
 def _findings(database: Database, dataset: str | None) -> Answer:
     from analysis.interference.checks import run_checks
-    from analysis.store.queries import exclusions
+    from analysis.store.queries import exclusions, sources
 
-    findings = [finding.to_dict() for finding in run_checks(database, dataset)]
+    simulated = sources.simulated_names(database)
+    findings = [
+        finding.to_dict() | {"simulated": _of_simulated(finding.where, simulated)}
+        for finding in run_checks(database, dataset)
+    ]
     decided = _decided(exclusions.decisions(database, dataset), "Left out")
 
     def show(screen: Screen) -> None:
@@ -84,6 +88,7 @@ def _findings(database: Database, dataset: str | None) -> Answer:
 
         if findings:
             columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
+            columns += [column("simulated", "simulated", "flag")] if any(one["simulated"] for one in findings) else []
             screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
         else:
             screen.line("The checks found nothing.")
@@ -91,6 +96,11 @@ def _findings(database: Database, dataset: str | None) -> Answer:
             decided.show(screen)
 
     return Answer(findings, show)
+
+
+def _of_simulated(where: str, simulated: set[str]) -> bool:
+    """Say whether the place of a finding, which begins with a data set or a file, is a simulated one."""
+    return any(where == name or where.startswith(f"{name}, ") for name in simulated)
 
 
 def _decided(made: pd.DataFrame, title: str) -> Answer:

@@ -159,14 +159,16 @@ def predict(
 
 
 def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
+    from analysis.reference import origin
     from analysis.report.table import column
 
     first = found[0]
     screen.line(f"{first.verdict}: {first.why}", style="bold")
-    rows = [one.to_json() for one in found]
+    rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
     columns = [column("workload", "job"), column("slowdown", "slowdown", "ratio", low="low", high="high")]
     columns += [column("low", "low"), column("high", "high"), column("coverage", "interval level", "percent")]
-    columns += [column("measured", "measured", "ratio"), column("evidence", "evidence"), column("memory", "memory")]
+    columns += [column("measured", origin.word(first.simulated), "ratio"), column("evidence", "evidence")]
+    columns += [column("memory", "memory")]
     screen.table(rows, [*columns, column("extrapolating", "extrapolating", "flag")])
     for one in found:
         for text in one.reasons:

@@ -136,6 +136,7 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(**options: Any) -> None:
         from analysis.cli.screen import Screen
+        from analysis.reference import origin
         from analysis.report.plain import to_json
 
         with contextlib.redirect_stdout(sys.stderr):
@@ -146,7 +147,11 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
                 _ASKED.reset(asked)
             text = to_json(answer.document) if options.get("as_json") else None
         if text is None:
-            answer.show(Screen())
+            screen = Screen()
+            # One place for all commands: whoever shows simulated numbers says so first.
+            if said := origin.heading(answer.document):
+                screen.line(said, style="bold")
+            answer.show(screen)
         else:
             sys.stdout.write(text + "\n")
         sys.stdout.flush()

@@ -65,6 +65,7 @@ def partners(
 
             table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess if model else None)
             table["slowdowns"] = table["slowdowns"].map(list)
+    table["simulated"] = found.simulated
 
     def show(screen: Screen) -> None:
         beside = f" of {' and '.join(jobs)}" if jobs else ""
@@ -87,6 +88,7 @@ def partners(
 
 
 def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
+    from analysis.reference import origin
     from analysis.report.table import column
 
     if table.empty:
@@ -95,6 +97,9 @@ def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
     columns += [column("slowdown", "job's S", "ratio"), column("partner_slowdown", "partner's S", "ratio")]
     columns += [column("worst", "worst S", "ratio"), column("stp", "STP", "number")]
     columns += [column("basis", "known by"), column("memory", "memory")]
+    if "basis" in table:
+        simulated = bool(table["simulated"].any())
+        table = table.assign(basis=[origin.evidence(str(one), simulated=simulated) for one in table["basis"]])
     screen.table(table, columns, title=title)
 
 
@@ -116,7 +121,7 @@ def architectures(
     with opened(db) as database:
         require_dataset(database, dataset)
         found = matrices(database, dataset, mechanism)
-    table = transfers(same_pairs(found), limit)
+    table = transfers(same_pairs(found), limit).assign(simulated=any(one.simulated for one in found.values()))
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,32 +10,10 @@ import typer
 
 from analysis.cli.options import DbOption, JobsOption, JsonOption
 from analysis.cli.running import Answer, answers, opened
+from analysis.cli.simulatedrun import GpuArgument, UnusedDb, run
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
-    from analysis.sharing.mechanisms import Mechanism
-
-
-class Sharing(StrEnum):
-    """Mechanisms that the simulator knows, by a short name for the command line."""
-
-    mps = "mps"
-    mps_priority = "mps-priority"
-    time_slicing = "time-slicing"
-    mig = "mig"
-    static = "static"
-    tally = "tally"
-    exclusive = "exclusive"
-    every = "all"
-
-
-GpuArgument = Annotated[
-    str, typer.Option("--gpu", metavar="G", help="A GPU with published figures, such as V100 or A100-80GB.")
-]
-#: Every command takes ``--db``; those that only compute have no use for it.
-UnusedDb = Annotated[
-    Path | None, typer.Option("--db", metavar="FILE", help="Accepted as everywhere; this command touches no database.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -76,7 +53,7 @@ def sample(
         from analysis.report.table import column
 
         screen.table(files, [column("file", "file"), column("bytes", "bytes", "count")])
-        screen.line("Simulated; `stallscope import DIR --dataset NAME` loads it, marked as such.")
+        screen.line(f"Simulated; `stallscope import {out} --dataset NAME` loads it, marked as such.")
 
     return Answer(files, show)
 
@@ -107,54 +84,6 @@ def remove(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     with opened(db) as database:
         count = remove_sample(database)
     return Answer({"removed": count}, lambda screen: screen.line(f"{count} simulated sources removed."))
-
-
-def run(
-    *,
-    gpu: GpuArgument,
-    job: JobsOption,
-    mechanism: Annotated[
-        Sharing, typer.Option("--mechanism", metavar="M", help="One of: " + ", ".join(Sharing) + ".")
-    ] = Sharing.mps,
-    percentage: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--percentage", metavar="P", help="Share of the SMs of each job (mps, static), in order of --job."
-        ),
-    ] = None,
-    profile: Annotated[
-        list[str] | None, typer.Option("--profile", metavar="P", help="MIG profile of each job, in order of --job.")
-    ] = None,
-    db: UnusedDb = None,
-    as_json: JsonOption = False,
-) -> Answer:
-    """Co-run jobs of the sample; the first one goes first where a mechanism has priorities."""
-    from analysis.sharing.compare import co_runs, members
-    from analysis.sharing.simulate import Simulator
-    from analysis.sharing.workloads import sample_workloads
-
-    simulator = Simulator(gpu, sample_workloads())
-    if mechanism is Sharing.every:
-        runs = co_runs(simulator, job)
-    else:
-        runs = simulator.co_run([job], _mechanism(mechanism, tuple(percentage or ()), tuple(profile or ())))
-    rows = members(runs).assign(gpu=simulator.machine.name, simulated=True)
-
-    def show(screen: Screen) -> None:
-        from analysis.report.table import column
-
-        screen.table(
-            rows,
-            [
-                column("mechanism", "mechanism"), column("setting", "given"), column("workload", "job"),
-                column("slowdown", "S", "ratio"), column("p99_solo_ms", "p99 alone, ms", "number"),
-                column("p99_ms", "p99 shared, ms", "number"), column("outcome", "outcome"),
-                column("note", "why not", "prose"),
-            ],
-            title=f"Simulated on {simulator.machine.name}",
-        )  # fmt: skip
-
-    return Answer(rows, show)
 
 
 def online(*, gpu: GpuArgument, job: JobsOption, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
@@ -197,6 +126,7 @@ def workloads(*, gpu: GpuArgument = "A100-80GB", db: UnusedDb = None, as_json: J
             "duty": 100 * simulator.duty(workload.name),
             "memory_mib": workload.memory_mib,
             "fits": simulator.fits(workload.name),
+            "simulated": True,
         }
         for workload in sample_workloads()
     ]
@@ -235,23 +165,3 @@ def plausibility(*, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
         )  # fmt: skip
 
     return Answer(rows, show)
-
-
-def _mechanism(name: Sharing, percentages: tuple[float, ...], profiles: tuple[str, ...]) -> Mechanism:
-    from analysis.errors import UsageError
-    from analysis.sharing import mechanisms
-
-    if percentages and name not in (Sharing.mps, Sharing.static):
-        raise UsageError(f"{name.value} takes no --percentage", "Use it with mps or static.")
-    if profiles and name is not Sharing.mig:
-        raise UsageError(f"{name.value} takes no --profile", "Use it with mig.")
-    known: dict[Sharing, Mechanism] = {
-        Sharing.mps: mechanisms.CudaMps(percentages=percentages),
-        Sharing.mps_priority: mechanisms.CudaMpsPriority(),
-        Sharing.time_slicing: mechanisms.TimeSlicing(),
-        Sharing.mig: mechanisms.Mig(profiles),
-        Sharing.static: mechanisms.StaticPartition(percentages),
-        Sharing.tally: mechanisms.BlockPriority(),
-        Sharing.exclusive: mechanisms.Exclusive(),
-    }
-    return known[name]

@@ -15,13 +15,15 @@ from analysis.ingest.format import Hints
 from analysis.ingest.formats import choose
 from analysis.ingest.opening import opened_files
 from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import check_dataset
+from analysis.ingest.simulated import check_dataset, completed
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, find_duplicate, load
 from analysis.store.parsed import Frame, Parsed
 
 #: Columns that number things within a file.
 _NUMBERS = ("launch", "run")
+#: Share of the time that reading takes; putting together and writing take the rest.
+_READ = 0.8
 
 
 def import_bundle(
@@ -60,12 +62,16 @@ def import_bundle(
         for number, opened in enumerate(files):
             inner = opened.name.rpartition("/")[2]
             if step:
-                step(number / len(files), inner)
-            known = hints(inner)
+                step(_READ * number / len(files), inner)
+            known = completed(hints(inner), opened)
             if not number:
                 dataset, simulated = known.dataset, check_dataset(db, known.dataset, opened)
             parts.append(choose(opened).parse(opened, known))
+    if step:
+        step(_READ, f"putting {path.name} together")
     parsed = merge(parts)
+    if step:
+        step((1 + _READ) / 2, f"writing {path.name}")
     info = SourceInfo(dataset, path.name, digest, path.stat().st_size, simulated=simulated)
     return of_parsed(path.name, parsed, load(db, parsed, info))
 

@@ -17,7 +17,7 @@ from analysis.ingest.opening import opened_files
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.repeats import already_there
 from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import check_dataset
+from analysis.ingest.simulated import check_dataset, completed
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, find_duplicate, load
@@ -134,6 +134,7 @@ def _import_opened(
         if duplicate is not None:
             return _duplicate(db, opened, duplicate)
         found = _format(db, opened, hints)
+        hints = completed(hints, opened)
         parsed = _named(found.parse(opened, hints), hints)
         _check(opened, parsed, path, before)
         simulated = check_dataset(db, hints.dataset, opened)

@@ -11,7 +11,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors import InputRefusedError, StallScopeError
-from analysis.ingest import guesses
+from analysis.ingest import guesses, simulated
 from analysis.ingest.account import account
 from analysis.ingest.delimited import MAX_COLUMNS
 from analysis.ingest.format import Hints, Opened
@@ -117,9 +117,10 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
                     found = choose_mapped(opened, mappings, error)
                 except InputRefusedError:
                     return Preview(file=shown, error=error.sentence, columns=columns, files=len(files))
-            workload, parts = guesses.suggested_workload(opened.name)
+            about = simulated.stated(opened)
+            workload, parts = guesses.suggested_workload(about[0] if about else opened.name)
             # A workload is given so that nothing is said about what the form asks anyway.
-            parsed = found.parse(opened, Hints(workload=workload))
+            parsed = found.parse(opened, Hints(workload=workload, gpu=about[1] if about else None))
             told = of_parsed(opened.name, parsed, None)
             is_profile = "kernel" in parsed.frames
             is_telemetry = "telemetry" in parsed.frames

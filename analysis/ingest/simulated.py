@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from analysis.errors import InputRefusedError, Where
-from analysis.ingest.format import Opened
+from analysis.ingest.format import Hints, Opened
 from analysis.store.database import Database
 from analysis.store.queries import sources
 
@@ -14,6 +17,30 @@ MARK = "simulated by StallScope"
 SAMPLE = "sample"
 
 _FIRST = 8192
+
+#: What the line says after the mark: the job, and the GPU that its figures stand for.
+_ABOUT = re.compile(re.escape(MARK) + r'[^"\n]*"([^"\n]+)" alone on ([^\r\n]+)')
+
+
+def line(workload: str, gpu: str) -> str:
+    """Return the line that a simulated profile begins with; `stated` reads it back."""
+    return f'==STALLSCOPE== {MARK}: no GPU was involved. "{workload}" alone on {gpu}\n'
+
+
+def stated(opened: Opened) -> tuple[str, str] | None:
+    """Return the workload and the GPU that a simulated profile states, None where it states none."""
+    found = _ABOUT.search(opened.head[:_FIRST])
+    return (found[1], found[2].strip()) if found else None
+
+
+def completed(hints: Hints, opened: Opened) -> Hints:
+    """Complete what the user did not say by what a simulated profile states of itself."""
+    about = stated(opened)
+    if about is None:
+        return hints
+    if hints.workload is None:
+        hints = replace(hints, workload=about[0], workload_from="stated in the file")
+    return replace(hints, gpu=hints.gpu or about[1])
 
 
 def is_simulated(opened: Opened) -> bool:

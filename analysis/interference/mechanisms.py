@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference import metrics
+from analysis.numbers import significant
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
@@ -15,8 +16,20 @@ from analysis.store.queries import coruns
 #: Columns of a comparison, one row a run; `analysis.sharing.compare` makes the same by simulation.
 COLUMNS = (
     "gpu", "jobs", "k", "mechanism", "setting", "run_id", "outcome", "note", "stp", "together", "antt", "fairness",
-    "jain", "worst", "p99_inflation", "simulated",
+    "jain", "worst", "p99_inflation", "overloaded", "simulated",
 )  # fmt: skip
+
+#: How a note begins that says of a server that its queue grows without end; such a run has no p99.
+OVERLOADED = "can't keep up"
+
+#: Settings in a note, as their file spells them, in words; a switch that is on is named alone.
+SETTINGS = {
+    "preemption_latency_limit": "latency limit",
+    "min_wait_time": "least wait",
+    "use_original_configs": "launches as they are",
+    "use_space_share": "SMs shared",
+    "disable_transformation": "kernels untransformed",
+}
 
 #: Figures of a comparison: title, and whether a smaller one is better.
 MEASURES = {
@@ -52,7 +65,8 @@ def compare(
         One row a run: gpu, jobs (sorted names), k, mechanism, setting (what tells runs under one mechanism apart, such
         as a thread percentage; empty otherwise), run_id, outcome, note, stp, together (minutes for what takes 100 one
         after the other), antt, fairness, jain, worst (largest S), p99_inflation (mean over the members with a latency),
-        simulated. NaN where a value is not known.
+        overloaded (whether a server can't keep up, so that the run has no p99), simulated. NaN where a value is not
+        known.
     """
     chosen = Filter(datasets=(dataset,), gpus=(gpu,) if gpu else ())
     members = coruns.members(database, chosen)
@@ -77,6 +91,9 @@ def _run(part: pd.DataFrame) -> dict[str, Any]:
     slowdowns = part["slowdown"].to_numpy(dtype=float)
     inflation = metrics.p99_inflation(part["p99_solo_ms"], part["p99_corun_ms"])
     note = first["note"] if isinstance(first["note"], str) else ""
+    overloaded = OVERLOADED in note
+    if overloaded:
+        inflation = np.full(len(part), np.nan)
     return {
         "gpu": first["gpu"],
         "jobs": tuple(sorted(part["workload"])),
@@ -85,9 +102,11 @@ def _run(part: pd.DataFrame) -> dict[str, Any]:
         "setting": _caps(part),
         "run_id": int(first["run_id"]),
         "outcome": first["run_outcome"],
-        "note": "" if ran else note or "did not run",
+        "note": (note if overloaded else "") if ran else note or "did not run",
+        "overloaded": overloaded,
         "simulated": bool(first["simulated"]),
-        "_note": note,
+        # That a server can't keep up is an outcome, not a setting.
+        "_note": "" if overloaded else note,
         **figures(slowdowns if ran else np.full(len(part), np.nan), inflation),
     }
 
@@ -135,9 +154,16 @@ def _telling(mechanisms: pd.Series[str], notes: pd.Series[str]) -> list[str]:
         words[mechanism] = set.intersection(*own) if own else set()
     # A switch that is off in one run and on in another is named where it is on.
     return [
-        ", ".join(part for part in found if part not in words[mechanism] and not part.endswith(" false"))
+        ", ".join(_readable(part) for part in found if part not in words[mechanism] and not part.endswith(" false"))
         for mechanism, found in zip(mechanisms, parts, strict=True)
     ]
+
+
+def _readable(part: str) -> str:
+    name, _, value = part.partition(" ")
+    if name not in SETTINGS:
+        return part
+    return SETTINGS[name] if value == "true" else f"{SETTINGS[name]} {value}"
 
 
 def common_sets(frame: pd.DataFrame) -> list[tuple[str, tuple[str, ...]]]:
@@ -164,8 +190,9 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pd.DataFrame
-        mechanism, setting, sets (that ran), did_not_run, and the mean of each figure of `MEASURES`, the largest STP
-        first. A mean of p99 inflation is over the sets that have one.
+        mechanism, setting, sets (that ran), did_not_run, overloaded (sets in which a server can't keep up), and the
+        mean of each figure of `MEASURES`, the largest STP first. A mean of p99 inflation is over the sets that have
+        one; with a set whose server can't keep up there is no mean, it would be that of the others.
     """
     figures_of = list(MEASURES)
     once = frame.groupby(["mechanism", "setting", "gpu", "jobs"], sort=False)[figures_of].mean()
@@ -173,10 +200,11 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     ran = frame["outcome"] == "ran"
     sets = frame[["gpu", "jobs"]].apply(tuple, axis=1).where(ran)
     counts = (
-        frame.assign(sets=sets, did_not_run=~ran)
+        frame.assign(sets=sets, did_not_run=~ran, overloaded=sets.where(frame["overloaded"].astype(bool)))
         .groupby(["mechanism", "setting"], sort=False)
-        .agg({"sets": "nunique", "did_not_run": "sum"})
+        .agg({"sets": "nunique", "did_not_run": "sum", "overloaded": "nunique"})
     )
+    means["p99_inflation"] = means["p99_inflation"].where(counts["overloaded"].reindex(means.index) == 0)
     return counts.join(means).reset_index().sort_values("stp", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -200,8 +228,13 @@ def answer(table: pd.DataFrame) -> str:
     if len(served) > 1:
         ordered = served.sort_values("p99_inflation", kind="stable")
         best, worst = ordered.iloc[0], ordered.iloc[-1]
-        text += f" The 99th percentile of latency grows least under {_named(best)}: {best['p99_inflation']:.2f} x"
-        text += f", most under {_named(worst)}: {worst['p99_inflation']:.2f} x."
+        least, most_of = (significant(float(row["p99_inflation"])) for row in (best, worst))
+        text += f" The 99th percentile of latency grows least under {_named(best)}: {least} x"
+        text += f", most under {_named(worst)}: {most_of} x."
+    lost = known[known["overloaded"] > 0]
+    if len(lost):
+        named = ", ".join(f"{_named(row)} ({row['overloaded']} of {row['sets']})" for _, row in lost.iterrows())
+        text += f" Servers {OVERLOADED} with their requests, so that there is no p99, in sets under {named}."
     return text
 
 

@@ -13,6 +13,7 @@ from analysis.errors import StallScopeError
 from analysis.interference.matrix import DID_NOT_RUN, NOT_MEASURED, slowdown_matrix
 from analysis.numbers import slowdown as times
 from analysis.predict import models
+from analysis.reference.origin import word
 from analysis.store.database import Database
 from analysis.store.queries import coruns
 
@@ -84,7 +85,10 @@ def sentence(pairs: pd.DataFrame) -> str:
             "can predict it."
         )
     said = "; ".join(f"{row['workload']} takes {times(float(row['slowdown']))} as long" for row in first)
-    how = f"measured under {first[0]['mechanism']}" if origin == MEASURED else f"predicted by {first[0]['model']}"
+    simulated = bool(first[0]["simulated"])
+    how = f"{word(simulated)} under {first[0]['mechanism']}"
+    if origin == PREDICTED:
+        how = f"predicted by {first[0]['model']}" + (", from simulated co-runs" if simulated else "")
     return f"Together, {how}: {said}."
 
 

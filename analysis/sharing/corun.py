@@ -172,11 +172,16 @@ def _mix(kernels: KernelTable, rows: Rows, places: Places | None) -> Mixed:
     # Fewer SMs leave each a larger part of the bandwidth that its domain has.
     demand[..., L2], demand[..., DRAM] = at_l2 * sm / bandwidth, at_dram * sm / bandwidth
     demand *= busy[..., None]
+    apart = None
+    if places is not None and np.any(sm < bandwidth):
+        apart = np.zeros(demand.shape)
+        part = busy * np.maximum(1 - sm / bandwidth, 0.0)
+        apart[..., L2], apart[..., DRAM] = at_l2 * part, at_dram * part
     delays = kernels.delays[at].copy()
     delays[..., MEMORY] += latency
     delays *= busy[..., None]
-    meetings = (None, None) if places is None or same is None else _meetings(places, same)
-    solution = solve(population, demand, delays.sum(axis=2), *meetings)
+    coupling, weight = (None, None) if places is None or same is None else _meetings(places, same)
+    solution = solve(population, demand, delays.sum(axis=2), coupling, weight, apart)
     nothing = np.zeros(rows.shape)
     return Mixed(nothing, nothing, nothing, population, demand, solution, delays)
 

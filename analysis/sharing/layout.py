@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,7 @@ def limited(
     """Return the layout of members that may run on a part of the SMs each, with L2 and DRAM in common.
 
     Parts that add up to no more than the whole are put beside each other. Beyond that they overlap: what is too much is
-    spread over the pairs.
+    spread over the pairs, and one more member never makes two others meet less.
 
     Parameters
     ----------
@@ -129,18 +129,35 @@ def limited(
     share = np.array(sm, dtype=float)
     if np.any(share <= 0) or np.any(share > 1):
         raise UsageError("a share of the SMs lies outside 0 to 100 %", "Give each job between 1 and 100 %.")
-    k, over = len(share), float(share.sum()) - 1
-    if disjoint and over > 1e-9:
+    k = len(share)
+    if disjoint and share.sum() > 1 + 1e-9:
         raise UsageError(f"the parts add up to {100 * share.sum():.0f} %", "Let them add up to at most 100 %.")
-    common = np.minimum(np.minimum(share[:, None], share[None, :]), max(over, 0.0) / max(k - 1, 1))
-    meets = np.clip(common / share[:, None], 0.0, 1.0)
+    meets = np.clip(_common(share) / share[:, None], 0.0, 1.0)
     np.fill_diagonal(meets, 1.0)
     whole = machine.memory_mib * USABLE_MEMORY
     caps = [whole if cap is None else min(cap, whole) for cap in (caps_mib or (None,) * k)]
     return Layout(
         share, np.ones(k), np.ones(k), meets, np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64),
-        np.array(caps), tuple(f"{100 * part:.0f} %" for part in share),
+        np.array(caps), tuple(
+            f"{100 * part:.0f} %" + ("" if cap is None else f", {cap:,.0f} MiB")
+            for part, cap in zip(share, caps_mib or (None,) * k, strict=True)
+        ),
     )  # fmt: skip
+
+
+def _common(share: Floats) -> Floats:
+    """Return the part of the SMs that each two members have in common (k, k), from their shares.
+
+    What the shares of a set exceed the whole by is spread over its pairs. The set is the one of all that hold the two
+    in which most is left to them: a small part that joins must not pull two others apart.
+    """
+    k = len(share)
+    common = np.zeros((k, k))
+    for i, j in combinations(range(k), 2):
+        others = np.sort(np.delete(share, (i, j)))[::-1]
+        over = share[i] + share[j] - 1 + np.append(0.0, np.cumsum(others))
+        common[i, j] = common[j, i] = max(float((over / np.arange(1, k)).max()), 0.0)
+    return np.minimum(common, np.minimum(share[:, None], share[None, :]))
 
 
 @dataclass(frozen=True)
@@ -215,9 +232,10 @@ def instances(
     machine : Machine
         The GPU.
     profiles : tuple of str
-        The profile of the GPU instance that each member is in.
+        The profile of the GPU instance that each member is in, or of a compute instance in it, such as ``1c.3g.40gb``.
     groups : tuple of int
-        Members with one number share one GPU instance; each has its own by default.
+        Members with one number share one GPU instance; by default each has its own, except that compute instances of
+        one profile are put into one GPU instance while it has slices left.
     split : bool
         Whether members of one GPU instance have a compute instance each, of equal size: their own SMs, and L2 and
         bandwidth in common. Otherwise they share its SMs too, as under MPS.
@@ -232,21 +250,77 @@ def instances(
     known = mig_profiles(machine)
     if not known:
         raise UsageError(f"{machine.name} can't be partitioned", "MIG needs an A30, A100, H100 or later.")
-    missing = [name for name in profiles if name not in known]
+    named = [_compute_instance(name) for name in profiles]
+    missing = [name for name, (whole, _) in zip(profiles, named, strict=True) if whole not in known]
     if missing:
-        raise NotFoundError(f"{machine.name} has no MIG profile {missing[0]!r}", f"It has {', '.join(known)}.")
-    group = np.array(groups or range(len(profiles)), dtype=np.int64)
-    chosen = [known[name] for name in profiles]
+        raise NotFoundError(
+            f"{machine.name} has no MIG profile {missing[0]!r}",
+            f"It has {', '.join(known)}, and compute instances in them such as 1c.{list(known)[-1]}.",
+        )
+    chosen = [known[whole] for whole, _ in named]
+    compute = [slices for _, slices in named]
+    group = np.array(groups or _packed(chosen, compute), dtype=np.int64)
+    if len(group) != len(profiles):
+        raise UsageError(f"{len(group)} instance numbers for {len(profiles)} jobs", "Give one for each job.")
     whole = {int(number): chosen[place] for place, number in enumerate(group)}
+    _fit_inside(machine, chosen, compute, group, split=split)
     if sum(p.compute for p in whole.values()) > max(p.compute for p in known.values()) or sum(
         p.memory for p in whole.values()
     ) > max(p.memory for p in known.values()):
         raise UsageError(f"{' + '.join(profiles)} do not fit onto one {machine.name}", "Choose smaller profiles.")
     inside = group[:, None] == group[None, :]
     size = inside.sum(axis=1) if split else np.ones(len(profiles))
+    part = np.array([s / p.compute if s else 1 / n for p, s, n in zip(chosen, compute, size, strict=True)])
     meets = np.eye(len(profiles)) if split else inside.astype(float)
     return Layout(
-        np.array([p.sm for p in chosen]) / size, np.array([p.bandwidth for p in chosen]),
+        np.array([p.sm for p in chosen]) * part, np.array([p.bandwidth for p in chosen]),
         np.array([p.bandwidth for p in chosen]), meets, group, np.zeros(len(profiles), dtype=np.int64),
         np.array([p.memory_mib for p in chosen]), tuple(profiles),
     )  # fmt: skip
+
+
+def _compute_instance(name: str) -> tuple[str, int]:
+    """Take a name such as ``1c.3g.40gb`` apart: the GPU instance's profile, and compute slices (0: all of them)."""
+    front, dot, rest = name.partition(".")
+    if dot and front.endswith("c") and front[:-1].isdigit() and int(front[:-1]) > 0:
+        return rest, int(front[:-1])
+    return name, 0
+
+
+def _packed(chosen: list[Profile], compute: list[int]) -> list[int]:
+    """Number the GPU instances: compute instances go into one of their profile while it has slices left."""
+    numbers: list[int] = []
+    left: list[tuple[str, int]] = []
+    for profile, slices in zip(chosen, compute, strict=True):
+        place = next(
+            (n for n, (name, free) in enumerate(left) if slices and name == profile.name and free >= slices), None
+        )
+        if place is None:
+            left.append((profile.name, profile.compute - slices if slices else 0))
+            numbers.append(len(left) - 1)
+        else:
+            left[place] = (profile.name, left[place][1] - slices)
+            numbers.append(place)
+    return numbers
+
+
+def _fit_inside(
+    machine: Machine, chosen: list[Profile], compute: list[int], group: npt.NDArray[np.int64], *, split: bool
+) -> None:
+    """Refuse members of one GPU instance that name different ones, or more compute slices than it has."""
+    for number in np.unique(group):
+        inside = np.flatnonzero(group == number)
+        names = sorted({chosen[place].name for place in inside})
+        if len(names) > 1:
+            raise UsageError(f"one GPU instance can't be {' and '.join(names)}", "Give its members one profile.")
+        slices = [compute[place] for place in inside]
+        if any(slices) and (not all(slices) or not split):
+            raise UsageError(
+                "a compute instance stands beside a job that has the whole GPU instance",
+                "Give each job of the instance a compute instance, such as 1c." + names[0] + ", under MIG.",
+            )
+        if sum(slices) > chosen[inside[0]].compute:
+            raise UsageError(
+                f"{sum(slices)} compute slices do not fit into one {names[0]} of {machine.name}",
+                "Choose smaller compute instances.",
+            )

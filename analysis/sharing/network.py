@@ -55,6 +55,7 @@ def solve(
     delay: Floats,
     coupling: Floats | None = None,
     weight: Floats | None = None,
+    apart: Floats | None = None,
     *,
     corrected: bool = True,
     tolerance: float = 1e-6,
@@ -75,6 +76,10 @@ def solve(
     weight : ndarray (b, k, s), optional
         How many places feed the station with each class's customers; only ratios count. All 1 by default. Needs
         `coupling`.
+    apart : ndarray (b, k, s), optional
+        Cycles by which a demand is smaller than it would be if every place of the machine fed the station, for a class
+        that has a part of the places. A customer's own service stays that long as far as the class is elsewhere, so
+        that the same customers on fewer places are no faster.
     corrected : bool
         One round of Chandy and Neuse's correction; without it, plain Bard-Schweitzer.
     tolerance : float
@@ -94,7 +99,8 @@ def solve(
     between = None if seen is None else np.ascontiguousarray(np.moveaxis(seen, 0, 3))
     total = think + work.sum(axis=1)
     queue = np.divide(people, total, out=np.zeros_like(people), where=total > 0)[:, None] * work
-    network = _Network(people, work, think, between, None)
+    more = None if apart is None else np.ascontiguousarray(np.moveaxis(apart, 0, 2))
+    network = _Network(people, work, think, between, None, more)
     rate, stay, queue = _core(network, queue, tolerance)
     if corrected:
         network = replace(network, change=_changes(network, queue, tolerance))
@@ -105,13 +111,14 @@ def solve(
 
 @dataclass(frozen=True)
 class _Network:
-    """A batch with the batch as its last axis: people (k, b), work (k, s, b), think (k, b), the others (k, k, s, b)."""
+    """A batch, the batch as last axis: people, think (k, b), work, apart (k, s, b), coupling, change (k, k, s, b)."""
 
     people: Floats
     work: Floats
     think: Floats
     coupling: Floats | None
     change: Floats | None
+    apart: Floats | None = None
 
     def take(self, which: npt.NDArray[np.bool_]) -> _Network:
         return _Network(
@@ -120,6 +127,7 @@ class _Network:
             self.think[:, which],
             None if self.coupling is None else self.coupling[..., which],
             None if self.change is None else self.change[..., which],
+            None if self.apart is None else self.apart[..., which],
         )
 
 
@@ -130,6 +138,8 @@ def _core(network: _Network, queue: Floats, tolerance: float) -> tuple[Floats, F
     active = np.arange(people.shape[1])
     for step in range(_STEPS):
         stay = network.work * (1 + _arrival(network, queue))
+        if network.apart is not None:
+            stay += network.apart * np.maximum(1 - _share(queue, network.people), 0.0)
         cycle = network.think + stay.sum(axis=1)
         rate = np.divide(network.people, cycle, out=np.zeros_like(cycle), where=cycle > 0)
         following = rate[:, None] * stay

@@ -8,10 +8,8 @@ from typing import Literal
 
 from analysis.ingest.bundle import import_bundle
 from analysis.ingest.format import Hints
-from analysis.ingest.guesses import suggested_workload
 from analysis.ingest.reports import ImportReport
 from analysis.ingest.simulated import SAMPLE
-from analysis.reference import gpus
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -63,7 +61,7 @@ def load(database: Database, progress: Progress | None = None) -> list[ImportRep
                 progress(begun + fraction * share, f"simulated sample: {name}")
 
         step(0.0, path.name)
-        reports.append(import_bundle(database, path, _hints, step))
+        reports.append(import_bundle(database, path, lambda _: Hints(dataset=SAMPLE), step))
         done += path.stat().st_size
     settings.put(database, _REMOVED, "")
     return reports
@@ -95,9 +93,3 @@ def state(database: Database) -> State:
 def show(database: Database, shown: bool) -> None:
     """Show or hide the sample, until somebody changes it again."""
     settings.put(database, _SHOWN, "yes" if shown else "no")
-
-
-def _hints(name: str) -> Hints:
-    workload, _ = suggested_workload(name)
-    located = gpus.locate(name)
-    return Hints(workload=workload, gpu=located[0] if located else None, dataset=SAMPLE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analysis.ingest.names import parse_workload
 from analysis.ingest.own_columns import CORUN_COLUMNS
-from analysis.ingest.simulated import MARK
+from analysis.ingest.simulated import MARK, line
 from analysis.sharing.noise import Noise
 from analysis.sharing.profile import Launch, launches
 from analysis.sharing.sample_runs import Campaign, campaign
@@ -87,7 +87,7 @@ def profile_files(simulator: Simulator, noise: Noise | None = None) -> Iterator[
 def profile_csv(simulator: Simulator, workload: str, found: Sequence[Launch]) -> str:
     """Return a profile as ``ncu --csv --print-units base --metrics ...`` prints it, with its lines before the table."""
     out = io.StringIO()
-    out.write(f'==STALLSCOPE== {MARK}: no GPU was involved. "{workload}" alone on {simulator.machine.name}\n')
+    out.write(line(workload, simulator.machine.name))
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(_HEADER)
     for number, launch in enumerate(found):
@@ -154,7 +154,8 @@ def _members(simulator: Simulator, run_id: str, run: CoRun, noise: Noise | None)
             slowed = solo * float(run.slowdown[slot]) * (noise.member(gpu, run_id, slot) if noise else 1.0)
             if job.service:
                 tail = run.p99_ms[slot] * (noise.factor(2 * noise.run, "p99", gpu, run_id, slot) if noise else 1.0)
-                row |= {"corun_time": _number(slowed), "p99_solo_ms": _number(p99), "p99_corun_ms": _number(tail)}
+                row |= {"corun_time": _number(slowed), "p99_solo_ms": _number(p99)}
+                row |= {"note": run.remark(slot)} if run.overloaded[slot] else {"p99_corun_ms": _number(tail)}
             else:
                 row["corun_throughput"] = _number(1e3 / slowed)
         yield row

@@ -1,8 +1,8 @@
 """Latency of inference servers: requests that come at their own times and queue when the server is busy.
 
 The queue is walked through request by request (Lindley's recursion) with the same arrivals and sizes every time. So two
-mechanisms are compared on the same traffic, an overloaded server needs no formula of its own, and a slower server is
-never seen to answer sooner.
+mechanisms are compared on the same traffic, and a slower server is never seen to answer sooner. A server that gets
+requests faster than it can answer them has no latency at all: its queue grows for as long as one looks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from analysis.sharing.work import Service
 
 Floats = npt.NDArray[np.float64]
 
-#: Requests that are looked at; with more the percentiles hardly move, with an overloaded server they grow.
+#: Requests that are looked at; with more the percentiles hardly move.
 REQUESTS = 2000
 _SEED = 20240229
 #: Requests meet different phases of their neighbours: shape of the gamma distribution of what sharing adds to each.
@@ -34,12 +34,16 @@ class Latency:
         From a request's arrival to its end. For LLM prefill this is the time to the first token.
     step_p50_ms, step_p99_ms : ndarray
         Service time of one step. For LLM decoding this is the time per output token.
+    utilisation : ndarray
+        Work that comes in a time, over that time; from 1 on the server can't keep up, and p50_ms and p99_ms are
+        infinite.
     """
 
     p50_ms: Floats
     p99_ms: Floats
     step_p50_ms: Floats
     step_p99_ms: Floats
+    utilisation: Floats
 
 
 @lru_cache(maxsize=8)
@@ -84,5 +88,7 @@ def latency(step_ms: Floats, slowdown: Floats, service: Service, wait_ms: Floats
         taken[..., number] = backlog + work[..., number]
         backlog = np.maximum(taken[..., number] - gap[..., number], 0.0)
     p50, p99 = np.quantile(taken, [0.5, 0.99], axis=-1)
+    utilisation = service.load * (slowed + np.asarray(wait_ms, dtype=float) / request)
+    p50, p99 = (np.where(utilisation < 1, values, np.inf) for values in (p50, p99))
     step50, step99 = np.quantile(alone[..., None] * factor, [0.5, 0.99], axis=-1)
-    return Latency(p50, p99, step50, step99)
+    return Latency(p50, p99, step50, step99, utilisation)

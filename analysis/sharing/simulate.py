@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import NotFoundError, UsageError
+from analysis.interference.mechanisms import OVERLOADED
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine as find_machine
@@ -46,9 +47,12 @@ class CoRun:
     slowdown : ndarray (k,)
         S of each member; NaN if it did not run.
     p50_solo_ms, p99_solo_ms, p50_ms, p99_ms : ndarray (k,)
-        Latencies of a server's requests alone and in the set; NaN for jobs that serve nobody.
+        Latencies of a server's requests alone and in the set; NaN for jobs that serve nobody, infinite for a server
+        that can't keep up.
     step_p50_ms, step_p99_ms : ndarray (k,)
         Percentiles of a server's step in the set: the time per output token of LLM decoding.
+    utilisation : ndarray (k,)
+        Of each server in the set; NaN for jobs that serve nobody.
     """
 
     gpu: str
@@ -65,6 +69,18 @@ class CoRun:
     p99_ms: Floats
     step_p50_ms: Floats
     step_p99_ms: Floats
+    utilisation: Floats
+
+    @property
+    def overloaded(self) -> npt.NDArray[np.bool_]:
+        """Which members are servers that get requests faster than they answer them (k,)."""
+        return self.utilisation >= 1
+
+    def remark(self, slot: int) -> str:
+        """Say what has to be known of a member beside its figures: why it did not run, or that it can't keep up."""
+        if self.overloaded[slot]:
+            return f"{OVERLOADED} with its requests: utilisation {self.utilisation[slot]:.2f}, so no latency is finite"
+        return self.note
 
 
 class Simulator:
@@ -215,7 +231,7 @@ class Simulator:
         )
 
 
-_LATENCIES = ("p50_solo_ms", "p99_solo_ms", "p50_ms", "p99_ms", "step_p50_ms", "step_p99_ms")
+_LATENCIES = ("p50_solo_ms", "p99_solo_ms", "p50_ms", "p99_ms", "step_p50_ms", "step_p99_ms", "utilisation")
 
 
 def _latencies(
@@ -236,7 +252,10 @@ def _latencies(
         figures = np.array([entry[2:] for entry in entries])
         alone = latency(figures[:, 0], np.ones(len(figures)), service)
         shared = latency(figures[:, 0], figures[:, 1], service, figures[:, 2])
-        columns = (alone.p50_ms, alone.p99_ms, shared.p50_ms, shared.p99_ms, shared.step_p50_ms, shared.step_p99_ms)
+        columns = (
+            alone.p50_ms, alone.p99_ms, shared.p50_ms, shared.p99_ms, shared.step_p50_ms, shared.step_p99_ms,
+            shared.utilisation,
+        )  # fmt: skip
         for name, values in zip(_LATENCIES, columns, strict=True):
             for (number, place, *_), value in zip(entries, values, strict=True):
                 results[number][name][place] = value

@@ -44,7 +44,7 @@ def answer(table: pd.DataFrame, source: str, target: str, limit: float) -> str:
     """Say what copying a slowdown would cost, whether the order carries over, and how many verdicts change."""
     row = table[(table["source"] == source) & (table["target"] == target)]
     if row.empty or not int(row.iloc[0]["cells"]):
-        return f"No pair was measured soundly on both {plain(source)} and {plain(target)}."
+        return f"No pair ran soundly on both {plain(source)} and {plain(target)}."
     one = row.iloc[0]
     text = (
         f"Copying a slowdown from **{plain(source)}** to **{plain(target)}** is off by "

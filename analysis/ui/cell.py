@@ -112,7 +112,7 @@ def _sentence(matrix: SlowdownMatrix, slowed: str, beside: str) -> str:
     names = f"**{markdown.plain(slowed)}** beside **{markdown.plain(beside)}**"
     state = matrix.state[row, column]
     if state == NOT_MEASURED:
-        return f"{names} was not measured on {markdown.plain(matrix.gpu)}."
+        return f"{names} was not co-run on {markdown.plain(matrix.gpu)}."
     if state == DID_NOT_RUN:
         return (
             f"{names} did not run on {markdown.plain(matrix.gpu)}: mostly this means that they do not fit into memory."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from analysis.ui import navigation
+from analysis.ui import navigation, sample
 
 #: Kinds of files, in the words of the upload page.
 PROFILE = "an Nsight Compute CSV with stall reasons (`ncu --csv --page details`, or `--metrics` with the stall metrics)"
@@ -23,6 +23,9 @@ def state(sentence: str, *fills: str, key: str = "empty") -> None:
     key : str
         Unique on the page.
     """
+    if sample.loading():
+        st.info("The simulated sample is loading; this page fills by itself.", icon=":material/science:")
+        return
     with st.container(border=True, key=key, gap="small", width=860):
         st.markdown(f"**{sentence}**")
         if fills:
@@ -32,3 +35,4 @@ def state(sentence: str, *fills: str, key: str = "empty") -> None:
                 st.switch_page(navigation.path("upload"))
             if st.button("Open the catalogue", icon=":material/menu_book:", key=f"{key}-catalogue"):
                 st.switch_page(navigation.path("catalogue"))
+            sample.offer(key)

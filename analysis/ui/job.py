@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import streamlit as st
 
 from analysis.jobs.runner import JobStatus
@@ -43,7 +45,9 @@ def _poll(job_id: str) -> None:
     with st.container(border=True, key=f"job-{job_id}"):
         waiting = status.state == "queued"
         text = "Waiting for the work before it" if waiting else markdown.plain(status.message, 160)
-        st.progress(status.fraction, text=f"{text} · {status.fraction:.0%}")
+        # A single step may last seconds: the clock shows that something moves.
+        spent = "" if status.created_at is None else f" · {(datetime.now() - status.created_at).total_seconds():.0f} s"
+        st.progress(status.fraction, text=f"{text} · {status.fraction:.0%}{spent}")
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption("You can leave this page; the work goes on and its result is kept.", width="content")
             if access.button("Cancel", icon=":material/stop_circle:", key=f"cancel-{job_id}"):

@@ -11,7 +11,7 @@ from analysis.charts.theme import alt_text
 from analysis.charts.transfer import by_k_panels, composition_scatter
 from analysis.errors import ModelRefusedError
 from analysis.interference.joining import COMPOSED_SET, MEASURED_SET, PREDICTED_SET, joining
-from analysis.interference.matrix import SlowdownMatrix
+from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix
 from analysis.interference.sets import by_k, composition, composition_errors, measured_sets
 from analysis.numbers import significant, slowdown
 from analysis.predict.manifest import Manifest
@@ -31,7 +31,7 @@ MOST_JOBS = 5
 _JOINING: dict[str, Any] = {
     **PAIRS,
     "partner": st.column_config.TextColumn("One more", width="medium", pinned=True),
-    "basis": st.column_config.TextColumn("Known by", help="Measured, predicted by a model, or composed of pairs."),
+    "basis": st.column_config.TextColumn("Known by", help="Co-run, predicted by a model, or composed of pairs."),
     "stp_gain": st.column_config.NumberColumn("STP gained", format="%+.2f"),
 }
 _BY_K: dict[str, Any] = {
@@ -43,7 +43,7 @@ _BY_K: dict[str, Any] = {
 _COMPOSED: dict[str, Any] = {
     "set": st.column_config.TextColumn("Set", width="large"),
     "workload": st.column_config.TextColumn("Job", width="medium"),
-    "measured": st.column_config.NumberColumn("Measured, x", format="%.2f"),
+    "measured": st.column_config.NumberColumn("Co-run, x", format="%.2f"),
     "additive": st.column_config.NumberColumn("Pairs added up, x", format="%.2f"),
     "product": st.column_config.NumberColumn("Pairs multiplied, x", format="%.2f"),
 }
@@ -59,7 +59,7 @@ def stepper(matrix: SlowdownMatrix, limit: float) -> None:
     there = st.multiselect(
         "On the GPU already", names, key="there", max_selections=MOST_JOBS - 1, bind="query-params",
         persist_state="session", placeholder="Choose one job or more",
-        help="Measured sets first, else a model's prediction, else what their pairs add up to.",
+        help="Sets that were co-run first, else a model's prediction, else what their pairs add up to.",
     )  # fmt: skip
     there = [job for job in there if job in names]
     if not there:
@@ -102,7 +102,8 @@ def _answer(found: pd.DataFrame, there: list[str], limit: float) -> str:
     good = found[found["within"]]
     beside = f"Beside {' and '.join(there)}"
     if good.empty:
-        known = found.dropna(subset=["worst"]).sort_values("worst", kind="stable")
+        known = found[~found["state"].isin([FLAGGED, DID_NOT_RUN])].dropna(subset=["worst"])
+        known = known.sort_values("worst", kind="stable")
         if known.empty:
             return f"{beside}, nothing is known of a further job."
         best = known.iloc[0]
@@ -150,7 +151,7 @@ def measured(matrix: SlowdownMatrix) -> None:
     sets = cached(measured_sets, database(), matrix.dataset, matrix.gpu, matrix.mechanism or None)
     table = by_k(sets)
     if not (table["k"] > 2).any():
-        st.caption("No set of three or more was measured here; above, the pairs stand in for them.")
+        st.caption("No set of three or more was co-run here; above, the pairs stand in for them.")
         return
     members = composition(matrix, sets)
     errors = {str(row["how"]): row for row in composition_errors(members).to_dict("records")}
@@ -165,7 +166,7 @@ def measured(matrix: SlowdownMatrix) -> None:
             f" Adding up the pairs is off by {significant(float(errors['additive']['mape']))} % on average "
             f"(signed {float(errors['additive']['bias']):+.1f} %), multiplying them by "
             f"{significant(float(errors['product']['mape']))} % ({float(errors['product']['bias']):+.1f} %), over "
-            f"{frame.count(known, 'member')} whose pairs were all measured."
+            f"{frame.count(known, 'member')} whose pairs all ran."
         )
     st.markdown(sentence(text))
     figure = by_k_panels(table, theme=theme())

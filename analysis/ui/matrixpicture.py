@@ -25,7 +25,7 @@ def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
     sound = found.state == MEASURED
     values = np.where(sound, found.slowdown, np.nan)
     if np.isnan(values).all():
-        return f"No sound co-run was measured on {plain(found.gpu)} in this choice."
+        return f"There is no sound co-run on {plain(found.gpu)} in this choice."
     row, column = np.unravel_index(np.nanargmax(values), values.shape)
     text = (
         f"On **{plain(found.gpu)}**{f' under {plain(found.mechanism)}' if found.mechanism else ''} a job takes "
@@ -33,7 +33,7 @@ def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
         f"{plain(found.workloads[row])} beside {plain(found.workloads[column])}: "
         f"**{slowdown(float(values[row, column]))}**."
     )
-    stp = np.where(sound & sound.T, found.stp, np.nan)
+    stp = np.where(found.sound, found.stp, np.nan)
     if np.isfinite(stp).any():
         row, column = np.unravel_index(np.nanargmax(stp), stp.shape)
         first, second = plain(found.workloads[row]), plain(found.workloads[column])
@@ -43,7 +43,7 @@ def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
     predicted = matrixview.predictions(found, view)
     if predicted is not None:
         off = matrixview.error(found, predicted.values)
-        text += f" The model's predictions are off by **{significant(off)} %** of the measured cells, at the median"
+        text += f" The model's predictions are off by **{significant(off)} %** of the cells that ran, at the median"
         text += " (it has learnt from them)." if predicted.model.dataset == found.dataset else "."
     return text
 
@@ -52,7 +52,7 @@ def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> None:
     """Draw one matrix of workloads, or several on one scale, to click and to walk."""
     sizes = [len(one.workloads) for one in found.values()]
     if not all(sizes):
-        st.info("No workload of this choice was measured here.")
+        st.info("No workload of this choice was co-run here.")
         return
     if max(sizes) > MOST:
         st.info(
@@ -70,7 +70,7 @@ def draw(found: Mapping[str, SlowdownMatrix], view: matrixview.View) -> None:
     predicted = matrixview.predictions(one, view)
     if predicted is None and view.layer != matrixview.MEASURED:
         st.warning(
-            "This version of StallScope can't read the model, so only what was measured is shown. Train it again.",
+            "This version of StallScope can't read the model, so only what ran is shown. Train it again.",
             icon=":material/warning:",
         )
     guess = predicted.values if predicted else None
@@ -105,7 +105,7 @@ def draw_groups(
     """Draw matrices of groups, the medians of their workloads."""
     noun = matrixview.GROUPINGS[view.group][1]
     if view.layer != matrixview.MEASURED:
-        st.caption("Groups show what was measured; open two of them to see predictions.")
+        st.caption("Groups show what ran; open two of them to see predictions.")
     value = "slowdown" if view.value == "difference" else view.value
     for gpu, one in found.items():
         grouped = by_group(one, names[gpu], noun)

@@ -10,10 +10,10 @@ from analysis.charts.mechanisms import mechanism_panels
 from analysis.charts.theme import alt_text
 from analysis.interference.mechanisms import MEASURES, answer, common_sets, summary
 from analysis.reference import gpus
-from analysis.sharing.compare import as_frame, co_runs, members
+from analysis.sharing.compare import as_frame, co_runs, members, shares_note
 from analysis.sharing.hardware import machines
 from analysis.sharing.online import beside_truth
-from analysis.sharing.simulate import Simulator
+from analysis.sharing.simulate import CoRun, Simulator
 from analysis.sharing.workloads import sample_workloads
 from analysis.ui import frame
 from analysis.ui.filters import pick
@@ -26,6 +26,7 @@ _COLUMNS = {
     "setting": st.column_config.TextColumn("Setting"),
     "sets": st.column_config.NumberColumn("Sets that ran"),
     "did_not_run": st.column_config.NumberColumn("Did not run"),
+    "overloaded": st.column_config.NumberColumn("Sets with a server that can't keep up"),
     "stp": st.column_config.NumberColumn("STP", format="%.2f"),
     "together": st.column_config.NumberColumn("Together, min (100 one after the other)", format="%.0f"),
     "antt": st.column_config.NumberColumn("ANTT (x)", format="%.2f"),
@@ -44,9 +45,11 @@ _MEMBER_COLUMNS = {
     "p50_ms": st.column_config.NumberColumn("p50 shared (ms)", format="%.4g"),
     "p99_solo_ms": st.column_config.NumberColumn("p99 alone (ms)", format="%.4g"),
     "p99_ms": st.column_config.NumberColumn("p99 shared (ms)", format="%.4g"),
+    "step_p50_ms": st.column_config.NumberColumn("p50 of a step (ms)", format="%.4g"),
     "step_p99_ms": st.column_config.NumberColumn("p99 of a step (ms)", format="%.4g"),
+    "utilisation": st.column_config.NumberColumn("Server's utilisation", format="%.2f"),
     "outcome": st.column_config.TextColumn("Outcome"),
-    "note": st.column_config.TextColumn("Why not"),
+    "note": st.column_config.TextColumn("Remark"),
 }
 _ONLINE_COLUMNS = {
     "workload": st.column_config.TextColumn("Job", pinned=True),
@@ -79,7 +82,7 @@ def measured(runs: pd.DataFrame) -> pd.DataFrame:
     table = summary(shown)
     frame.answer(sentence(answer(table)))
     _draw(table, shown, "mechanisms")
-    missing = shown[shown["outcome"] != "ran"]
+    missing = shown[(shown["outcome"] != "ran") | (shown["overloaded"].astype(bool))]
     caveats = [note] if note else []
     caveats += [
         f"{' + '.join(str(job) for job in jobs)} under {mechanism}: {reason}."
@@ -110,19 +113,22 @@ def simulated() -> None:
     if len(jobs) < 2:
         st.caption("Choose at least two jobs.")
         return
-    runs, rows = _simulated(str(gpu), tuple(jobs))
+    found = _simulated(str(gpu), tuple(jobs))
+    runs, rows = as_frame(found), members(found)
     table = summary(runs)
     frame.answer(sentence(answer(table)))
     _draw(table, runs, "simulated-mechanisms")
     frame.subheading("Each job")
-    frame.data(rows.drop(columns=["p50_solo_ms"]), name="simulated-members", columns=_MEMBER_COLUMNS)
-    st.caption(
-        "p99 of a step is the time per output token of LLM decoding; p50 and p99 of prefill are times to the first "
-        "token. Where a mechanism lets someone go first, it is the server, else the first job."
-    )
+    frame.data(rows, name="simulated-members", columns=_MEMBER_COLUMNS)
+    words = ["Where a mechanism lets someone go first, it is the first job chosen.", shares_note(found, len(jobs))]
+    if any("prefill" in one for one in jobs):
+        words.insert(0, "p50 and p99 of LLM prefill are the **TTFT**, the time to the first token.")
+    if any("decode" in one for one in jobs):
+        words.insert(0, "A step of LLM decoding is the **TPOT**, the time per output token.")
+    st.caption(" ".join(filter(None, words)))
     online(str(gpu), tuple(jobs))
     frame.basis("the queueing model of the guide", f"{gpu}: published figures", simulated=True)
-    missing = runs[runs["outcome"] != "ran"]
+    missing = runs[(runs["outcome"] != "ran") | runs["overloaded"].astype(bool)]
     frame.caveats([f"Under {row.mechanism}: {row.note}." for row in missing.itertuples(index=False)])
 
 
@@ -153,13 +159,12 @@ def _online(gpu: str, jobs: tuple[str, ...]) -> pd.DataFrame:
 
 
 @st.cache_data(show_spinner="Solving the queueing network …", max_entries=100)
-def _simulated(gpu: str, jobs: tuple[str, ...]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _simulated(gpu: str, jobs: tuple[str, ...]) -> list[CoRun]:
     kept = [workload for workload in sample_workloads() if workload.name in jobs]
-    runs = co_runs(Simulator(gpus.canonical(gpu), kept), jobs)
-    return as_frame(runs), members(runs)
+    return co_runs(Simulator(gpus.canonical(gpu), kept), jobs)
 
 
 def _draw(table: pd.DataFrame, runs: pd.DataFrame, name: str) -> None:
     figure = mechanism_panels(table.dropna(subset=["stp"]), runs, theme=theme())
-    kept = ["mechanism", "setting", "sets", "did_not_run", *MEASURES]
+    kept = ["mechanism", "setting", "sets", "did_not_run", "overloaded", *MEASURES]
     frame.chart(figure, name=name, alt=alt_text(figure), table=table[kept], columns=_COLUMNS)

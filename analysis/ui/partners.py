@@ -12,6 +12,7 @@ from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.theme import alt_text
 from analysis.interference.partners import never_meet
 from analysis.numbers import slowdown
+from analysis.reference.origin import word
 from analysis.ui import frame
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import theme
@@ -47,7 +48,7 @@ _SPREAD: dict[str, Any] = {
     "hurts": st.column_config.NumberColumn("Hurts, x", format="%.2f"),
     "hurts_low": st.column_config.NumberColumn("from ", format="%.2f"),
     "hurts_high": st.column_config.NumberColumn("to ", format="%.2f"),
-    "partners": st.column_config.NumberColumn("Partners measured", format="%d"),
+    "partners": st.column_config.NumberColumn("Partners co-run", format="%d"),
     "failed": st.column_config.NumberColumn("Did not run with", format="%d"),
     "flagged": st.column_config.CheckboxColumn("Baseline doubtful"),
 }
@@ -71,22 +72,23 @@ def ask_limit() -> float:
     )
 
 
-def answer(pairs: pd.DataFrame, limit: float, gpu: str, job: str | None) -> str:
-    """Say who is safe at the limit; with memory unknown nobody is, and that is said."""
+def answer(pairs: pd.DataFrame, limit: float, gpu: str, job: str | None, *, simulated: bool = False) -> str:
+    """Say who is safe at the limit, of measured or simulated pairs; with memory unknown nobody is, and that is said."""
     within, safe = pairs[pairs["within"]], pairs[pairs["safe"]]
     who = f"Of the partners of **{plain(job)}** on {plain(gpu)}" if job else f"Of the pairs on **{plain(gpu)}**"
     measured = int((pairs["state"] == "measured").sum())
     if within.empty:
-        text = f"{who}, **none** stays within {limit:g} x ({measured} were measured)."
-        known = pairs[(pairs["state"] == "measured") & pairs["worst"].notna()]
+        text = f"{who}, **none** stays within {limit:g} x ({measured} were {word(simulated)})."
+        known = pairs[~pairs["doubtful"] & (pairs["state"] == "measured") & pairs["worst"].notna()]
         if len(known):
             best = known.sort_values("worst", kind="stable").iloc[0]
             name = plain(best["partner"]) if job else f"{plain(best['workload'])} with {plain(best['partner'])}"
             text += f" The nearest is {name}: the worse of the two pays **{slowdown(float(best['worst']))}**."
         return text
-    text = f"{who}, **{len(within)}** of {measured} measured stay within {limit:g} x"
+    text = f"{who}, **{len(within)}** of {measured} {word(simulated)} stay within {limit:g} x"
     if len(safe) == len(within):
         return f"{text}, and their memory fits: they are **safe**."
+    doubtful = int(within["doubtful"].sum())
     unknown = int((within["memory"] == "unknown").sum())
     if len(safe) == 0 and unknown == len(within):
         return (
@@ -96,6 +98,8 @@ def answer(pairs: pd.DataFrame, limit: float, gpu: str, job: str | None) -> str:
     text += f". **{len(safe)} are safe**"
     if unknown:
         text += f"; of {unknown} the memory is unknown"
+    if doubtful:
+        text += f"; in {doubtful} a job was faster beside the other than alone, which its solo baseline explains"
     if too := int((within["memory"] == "does_not_fit").sum()):
         text += f"; {too} do not fit in memory"
     return text + "."
@@ -137,7 +141,7 @@ def apart(pairs: pd.DataFrame, job: str | None) -> None:
     found = never_meet(pairs)
     frame.subheading("Whom it should never meet" if job else "Who should never meet")
     if found.empty:
-        st.caption("Nobody here: every measured pair ran, and got more done together than in turn.")
+        st.caption("Nobody here: every pair that was tried ran, and got more done together than in turn.")
         return
     failed = int((found["why"] == "did not run together").sum())
     slower = len(found) - failed

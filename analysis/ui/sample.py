@@ -38,6 +38,7 @@ def first_start() -> None:
         return
     job_id = _started(str(database().path))
     if job_id is None or jobs().status(job_id).finished:
+        _later()
         return
     st.info(
         "First start: loading a small **simulated** sample, so that every page has something to show. Nothing in it "
@@ -45,6 +46,14 @@ def first_start() -> None:
         icon=":material/science:",
     )
     job.watch(job_id)
+
+
+def _later() -> None:
+    """Show how far a load is that somebody asked for on a page."""
+    running = jobs().latest(KIND)
+    if running is not None and not running.finished:
+        st.info("Loading the **simulated** sample.", icon=":material/science:")
+        job.watch(running.job_id)
 
 
 def state() -> sample.State:
@@ -72,6 +81,23 @@ def switch() -> None:
         st.rerun()
 
 
+def loading() -> bool:
+    """Say whether the sample is on its way into the database."""
+    running = jobs().latest(KIND)
+    return running is not None and not running.finished
+
+
+def offer(key: str) -> None:
+    """Offer the sample where a page is empty: to load it where it is not there, to show it where it is hidden."""
+    now = state()
+    if now == "absent" and access.button("Load the simulated sample", icon=":material/science:", key=f"{key}-sample"):
+        _submit(database())
+        st.rerun()
+    if now == "hidden" and access.button("Show the simulated sample", icon=":material/science:", key=f"{key}-sample"):
+        _show(True)
+        st.rerun()
+
+
 def manage() -> None:
     """Draw what can be done about the sample: load, show, hide, remove for good."""
     now = state()
@@ -86,8 +112,7 @@ def manage() -> None:
     )
     running = jobs().latest(KIND)
     if running is not None and not running.finished:
-        job.watch(running.job_id)
-        return
+        return  # its progress stands at the top of every page
     with st.container(horizontal=True):
         if now == "absent":
             if access.button("Load the sample", icon=":material/science:", key="sample-load"):

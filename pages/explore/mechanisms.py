@@ -40,7 +40,7 @@ def page() -> None:
         collocation.isolation(list(dict.fromkeys(shown["mechanism"])))
         return
     if not there:
-        empty.state("No set of jobs here was measured under two mechanisms; below, by simulation.", empty.CORUN)
+        empty.state("No set of jobs here was co-run under two mechanisms; below, by simulation.", empty.CORUN)
     mechanisms.simulated()
     collocation.isolation()
 

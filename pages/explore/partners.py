@@ -36,7 +36,7 @@ def page() -> None:
     pairs = pairs[pairs["partner"].isin(kept) & (pairs["workload"].isin(kept) | (pairs["workload"] == job))]
     with heading:
         frame.header(QUESTION, chosen, simulated=matrix.simulated, about="coruns")
-        frame.answer(partners.answer(pairs, limit, gpu, job))
+        frame.answer(partners.answer(pairs, limit, gpu, job, simulated=matrix.simulated))
     partners.partners_of(pairs, limit, job)
     frame.subheading("Who suffers, who hurts")
     table = sensitivity_and_pressure(matrix)

@@ -7,7 +7,7 @@ from analysis.charts.coverage_grid import coverage_grid
 from analysis.charts.theme import alt_text
 from analysis.interference.checks import run_checks
 from analysis.store.queries import overview, sources
-from analysis.ui import empty, filters, frame, navigation
+from analysis.ui import empty, filters, frame, navigation, sample
 from analysis.ui.markdown import plain
 from analysis.ui.next_step import answerable, next_step
 from analysis.ui.resources import cached, database, theme
@@ -22,8 +22,9 @@ PAGE_OF = {
 
 def start() -> None:
     frame.header("What do I have and what can I ask?")
+    said = "The simulated sample is loading." if sample.loading() else "Nothing is loaded yet."
     frame.answer(
-        "Nothing is loaded yet. StallScope shows **why training jobs wait**, **what sharing a GPU costs them**, "
+        f"{said} StallScope shows **why training jobs wait**, **what sharing a GPU costs them**, "
         "and **what a set that never ran would cost**."
     )
     empty.state("Bring your own measurements, or start from public ones.", empty.PROFILE, empty.CORUN)
@@ -70,7 +71,7 @@ def grid(name: str) -> None:
     table = known.rename(
         columns={
             "profiled": "stall profile or counters",
-            "partners": "partners measured",
+            "partners": "partners co-run",
             "possible": "partners possible",
             "largest_k": "most jobs at once",
         }

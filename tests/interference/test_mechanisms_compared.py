@@ -115,6 +115,6 @@ def test_tallys_settings_stay_apart(tally: pd.DataFrame) -> None:
     table = summary(tally)
     own = table[table["mechanism"] == "block-level priority (Tally)"]
     assert len(own) == 3
-    assert own["setting"].str.contains("preemption_latency_limit").all()
+    assert own["setting"].str.contains("latency limit").all()
     assert own["p99_inflation"].min() < 1.1
     assert len(common_sets(tally)) == 12

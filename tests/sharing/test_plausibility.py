@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analysis.settings import asset
-from analysis.sharing.plausibility import Row, markdown, table
+from analysis.sharing.hardware import machines
+from analysis.sharing.plausibility import Row, costliest_twin, markdown, table
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +18,12 @@ def test_every_comparison_holds(rows: list[Row]) -> None:
     print("\n" + markdown(rows))
     assert [row.claim for row in rows if not row.holds] == []
     assert len(rows) >= 3
+
+
+def test_a_twin_costs_hardly_more_than_turns_on_any_gpu() -> None:
+    most, where, gpus = costliest_twin()
+    assert gpus == len(machines()) > 25
+    assert 2 < most < 2.1, where
 
 
 def test_the_guide_prints_what_is_computed(rows: list[Row]) -> None:

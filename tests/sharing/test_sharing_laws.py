@@ -14,7 +14,7 @@ from analysis.sharing import engine
 from analysis.sharing.corun import GAP, Places, solo, states
 from analysis.sharing.demands import FIRST_SHARED, table
 from analysis.sharing.hardware import machine
-from analysis.sharing.layout import instances, shared
+from analysis.sharing.layout import instances, limited, shared
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -111,6 +111,60 @@ def test_another_job_never_speeds_anyone_up(data: st.DataObject, gpu: str, how: 
     simulator = Simulator(gpu, three)
     pair, triple = (simulator.co_run([names], how)[0].slowdown for names in (("a", "b"), ("a", "b", "c")))
     assert np.all(triple[:2] >= pair * (1 - TOLERANCE))
+
+
+#: Ways to share in which each job has a part of the SMs, and parts of three jobs; with two, the first two of them.
+PARTS = {
+    "static": lambda parts: StaticPartition(parts),
+    "percentages": lambda parts: CudaMps(percentages=parts),
+}
+SHARES = ((100 / 3,) * 3, (50.0, 30.0, 20.0), (70.0, 60.0, 5.0), (90.0, 90.0, 90.0), (40.0, 80.0, 10.0))
+
+
+@given(st.data(), st.sampled_from(sorted(PARTS)), st.sampled_from(SHARES), st.sampled_from(["V100", "A100-80GB"]))
+@settings(max_examples=15, deadline=None)
+def test_another_job_never_speeds_anyone_up_at_the_same_shares(
+    data: st.DataObject, kind: str, shares: tuple[float, ...], gpu: str
+) -> None:
+    if kind == "static":
+        shares = tuple(100 * share / max(sum(shares), 100) for share in shares)
+    three = [data.draw(jobs(name, server=data.draw(st.booleans()))) for name in "abc"]
+    simulator = Simulator(gpu, three)
+    pair, triple = (
+        simulator.co_run([names], PARTS[kind](shares[: len(names)]))[0] for names in (("a", "b"), ("a", "b", "c"))
+    )
+    assert np.all(triple.slowdown[:2] >= pair.slowdown * (1 - TOLERANCE))
+    served = ~np.isnan(pair.p99_ms)
+    assert np.all(triple.p99_ms[:2][served] >= pair.p99_ms[served] * (1 - TOLERANCE))
+
+
+@given(st.data(), st.sampled_from([CudaMps(), CudaMpsPriority(), TimeSlicing(), BlockPriority()]))
+@settings(max_examples=12, deadline=None)
+def test_another_job_never_speeds_up_servers_and_those_beside_them(data: st.DataObject, how: Mechanism) -> None:
+    three = [data.draw(jobs(name, server=name != "b")) for name in "abc"]
+    simulator = Simulator("A100-80GB", three)
+    pair, triple = (simulator.co_run([names], how)[0] for names in (("a", "b"), ("a", "b", "c")))
+    assert np.all(triple.slowdown[:2] >= pair.slowdown * (1 - TOLERANCE))
+    assert triple.p99_ms[0] >= pair.p99_ms[0] * (1 - TOLERANCE)
+
+
+@given(st.data(), st.sampled_from(GPUS))
+@settings(max_examples=20, deadline=None)
+def test_a_smaller_share_never_speeds_its_job_up(data: st.DataObject, gpu: str) -> None:
+    kernel_table = table([data.draw(kernels())], machine(gpu))
+    alone, row = solo(kernel_table), np.array([[0]], dtype=np.intp)
+    parts = (1.0, 0.9, 0.75, 0.5, 0.34, 0.2)
+    speeds = [
+        states(kernel_table, alone, row, Places.of([limited(machine(gpu), (part,))]), 0.5).speed[0, 0] for part in parts
+    ]
+    assert np.all(np.diff(speeds) <= TOLERANCE), speeds
+
+
+def test_a_small_part_that_joins_pulls_nobody_apart() -> None:
+    two, three = (limited(machine("V100"), parts).meets for parts in ((0.7, 0.6), (0.7, 0.6, 0.05)))
+    assert np.all(three[:2, :2] >= two - 1e-12)
+    assert two[0, 1] == pytest.approx(0.3 / 0.7)
+    assert limited(machine("V100"), (0.5, 0.5)).meets.tolist() == np.eye(2).tolist()
 
 
 def test_relief_by_a_third_job_is_what_the_law_leaves_out() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.errors import NotFoundError, UsageError
-from analysis.sharing.compare import as_frame, co_runs, members
+from analysis.interference.mechanisms import answer, summary
+from analysis.sharing.compare import as_frame, co_runs, members, shares_note
 from analysis.sharing.hardware import machine, machines
-from analysis.sharing.layout import mig_choices, mig_profiles
+from analysis.sharing.layout import instances, mig_choices, mig_profiles
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -143,6 +145,24 @@ def test_mps_inside_an_instance_hurts_only_those_inside(simulator: Simulator) ->
     assert together[2] == pytest.approx(outside)
 
 
+def test_compute_instances_by_their_own_profiles(simulator: Simulator) -> None:
+    two = instances(machine("A100-80GB"), ("1c.3g.40gb", "2c.3g.40gb"), split=True)
+    assert two.sm == pytest.approx([14 / 108, 28 / 108])
+    assert two.domain.tolist() == [0, 0]
+    assert two.bandwidth.tolist() == [0.5, 0.5]
+    assert two.meets.tolist() == np.eye(2).tolist()
+    # What does not fit into the first GPU instance goes into another.
+    assert instances(machine("A100-80GB"), ("2c.3g.40gb", "2c.3g.40gb"), split=True).domain.tolist() == [0, 1]
+    with pytest.raises(UsageError, match="4 compute slices"):
+        instances(machine("A100-80GB"), ("2c.3g.40gb", "2c.3g.40gb"), (0, 0), split=True)
+    with pytest.raises(UsageError, match="can't be"):
+        instances(machine("A100-80GB"), ("3g.40gb", "4g.40gb"), (0, 0), split=True)
+    with pytest.raises(UsageError, match="beside a job"):
+        instances(machine("A100-80GB"), ("1c.3g.40gb", "3g.40gb"), (0, 0), split=True)
+    with pytest.raises(NotFoundError, match=r"1c\."):
+        simulator.co_run([(TRAIN,)], Mig(("1c.5g.40gb",)))
+
+
 def test_a_partition_can_not_hand_out_more_than_there_is(simulator: Simulator) -> None:
     with pytest.raises(UsageError, match="120 %"):
         simulator.co_run([(TRAIN, OTHER)], StaticPartition((60, 60)))
@@ -156,12 +176,31 @@ def test_more_than_four_that_meet_are_refused(simulator: Simulator) -> None:
 
 
 def test_a_slower_server_is_never_seen_to_answer_sooner() -> None:
-    slowdowns = np.linspace(1, 4, 30)
+    slowdowns = np.linspace(1, 1.99, 30)
     found = latency(np.full(30, 20.0), slowdowns, Service(load=0.5))
     assert np.all(np.diff(found.p50_ms) > 0)
     assert np.all(np.diff(found.p99_ms) > 0)
-    # Beyond what it can do the queue grows all the time.
-    assert found.p99_ms[-1] > 20 * found.p99_ms[0]
+    assert found.utilisation == pytest.approx(0.5 * slowdowns)
+
+
+def test_a_server_that_can_not_keep_up_has_no_latency(simulator: Simulator) -> None:
+    found = latency(np.full(3, 20.0), np.array([1.99, 2.0, 4.0]), Service(load=0.5))
+    assert np.isfinite(found.p99_ms).tolist() == [True, False, False]
+    assert np.isinf(found.p50_ms[1:]).all()
+    assert np.isfinite(found.step_p99_ms).all()
+    # Waiting for turns counts too: 0.5 of 20 ms, and 12 ms before each request.
+    assert np.isinf(latency(np.array([20.0]), np.array([1.5]), Service(load=0.5), 12.0).p99_ms).all()
+    run = simulator.co_run([(SERVER, TRAIN)], StaticPartition((5, 95)))[0]
+    rows, sets = members([run]), as_frame([run])
+    assert rows["outcome"].tolist() == ["can't keep up", "ran"]
+    assert "utilisation" in rows.loc[0, "note"]
+    assert np.isnan(rows.loc[0, "p99_ms"])
+    assert sets.loc[0, "overloaded"]
+    assert np.isnan(sets.loc[0, "p99_inflation"])
+    table = summary(pd.concat([sets, as_frame(simulator.co_run([(SERVER, OTHER)], StaticPartition((50, 50))))]))
+    assert table["overloaded"].sum() == 1
+    assert table.loc[table["overloaded"] > 0, "p99_inflation"].isna().all()
+    assert "can't keep up" in answer(table)
 
 
 def test_tokens_and_first_tokens(simulator: Simulator) -> None:
@@ -179,7 +218,10 @@ def test_comparison_of_all_mechanisms(simulator: Simulator) -> None:
     assert frame["mechanism"].nunique() == 6
     assert frame["simulated"].all()
     assert (frame["together"] <= 101).all()
-    # The server stands first, so that it is the one that goes first.
-    assert set(rows.loc[rows["first"], "workload"]) == {SERVER}
+    # The first one named goes first, whether it serves or trains; and the shares' change is said.
+    assert set(rows.loc[rows["first"], "workload"]) == {TRAIN}
+    assert set(members(co_runs(simulator, [SERVER, TRAIN])).query("first")["workload"]) == {SERVER}
+    assert "50 % of the SMs" in shares_note(runs, 2)
+    assert not shares_note(simulator.co_run([(TRAIN, SERVER)]), 2)
     refused = co_runs(simulator, ["llama-7b-lora_bs4_fp16_train"] * 4)
     assert all(run.outcome == "did_not_run" and run.note for run in refused if run.mechanism == "MIG")

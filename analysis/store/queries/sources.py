@@ -23,6 +23,14 @@ def datasets(database: Database) -> pd.DataFrame:
     )
 
 
+def simulated_names(database: Database) -> set[str]:
+    """Return the names of the simulated data sets and of the files in them."""
+    found = database.query(
+        "SELECT name FROM dataset WHERE simulated UNION SELECT file_name AS name FROM source WHERE simulated"
+    )
+    return set(found["name"].astype(str))
+
+
 def is_simulated(database: Database, dataset: str) -> bool | None:
     """Say whether a data set is simulated; None where there is none of that name."""
     found = database.scalar("SELECT simulated FROM dataset WHERE name = ?", [dataset])
