@@ -7,7 +7,6 @@ file of it. What it writes, `stallscope import FOLDER` reads elsewhere.
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,8 @@ from analysis.errors import StallScopeError, UsageError
 
 #: Launches to profile of each job, after those of its start.
 SKIP, LAUNCHES, STEPS = 100, 60, 40
+
+JOBS = torchjobs.JOBS
 
 Command = Callable[[str], Sequence[str]]
 
@@ -65,7 +66,7 @@ def profile(
     Parameters
     ----------
     folder : Path
-        Where ``JOB_GPU.csv`` goes.
+        Where ``JOB.csv`` goes.
     reader : Reader
         Tells the GPU and its compute capability.
     command : callable
@@ -93,7 +94,7 @@ def profile(
     ncu.refuse_beside_mps()
     out = []
     for job in torchjobs.JOBS:
-        path = folder / f"{job}_{re.sub(r'[^A-Za-z0-9.-]+', '-', name)}.csv"
+        path = folder / f"{job}.csv"  # what an import calls the workload
         if not path.exists():
             if until is not None and time.monotonic() > until:
                 say(f"profile of {job}: no time left")
@@ -108,6 +109,8 @@ def profile(
                 said = " ".join((done.stderr + done.stdout).split())[-300:]
                 say(f"profile of {job}: not made ({said or f'the profiler ended with {done.returncode}'})")
                 continue
+            # The profiler's table names no GPU; a line before it may, as a program's own output.
+            part.write_text(f"GPU: {name}\n{part.read_text(encoding='utf-8')}", encoding="utf-8")
             part.replace(path)
             say(f"profile of {job}: {time.monotonic() - began:.0f} s")
         out.append(path)

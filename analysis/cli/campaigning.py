@@ -154,7 +154,7 @@ def own_data(
     owndata.check_torch()
     folder = folder_for(out, db, "own-data")
     done = owndata.campaign(folder, minutes=minutes, device=device, gpu=gpu, profiles=profiles, say=say)
-    wanted = [*sorted(folder.glob("*_*.csv")), *done.files]
+    wanted = [*(path for job in owndata.JOBS if (path := folder / f"{job}.csv").exists()), *done.files]
     reports, not_loaded = load(wanted, dataset, db) if load_it else ([], None)
 
     def tell(screen: Screen) -> None:
