@@ -23,6 +23,8 @@ def page() -> None:
         ("STALLSCOPE_MEMORY_LIMIT", settings.memory_limit, "Most memory that the database may use"),
         ("STALLSCOPE_MAX_FILE_BYTES", f"{settings.max_file_bytes:,}", "Largest file that is accepted, in bytes"),
         ("STALLSCOPE_MAX_UNPACKED_BYTES", f"{settings.max_unpacked_bytes:,}", "Largest size after unpacking, in bytes"),
+        ("STALLSCOPE_MAX_FILES", f"{settings.max_files:,}", "Most files of one upload"),
+        ("STALLSCOPE_READ_ONLY", "yes" if settings.read_only else "no", "Whether nothing can be changed"),
         ("STALLSCOPE_MAX_UNPACK_RATIO", f"{settings.max_unpack_ratio:,}", "Largest ratio of unpacked to packed size"),
     ]
     st.dataframe(
