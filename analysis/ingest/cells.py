@@ -130,15 +130,7 @@ class Cells:
         if name not in self.columns:
             return np.zeros(self.count, dtype=np.int32), [""]
         if name not in self._codes:
-            column = self.columns[name]
-            if not pa.types.is_dictionary(column.type):
-                column = column.dictionary_encode()
-            if column.num_chunks > 1:
-                column = column.unify_dictionaries()
-            joined = column.combine_chunks()
-            if isinstance(joined, pa.ChunkedArray):  # no chunk at all
-                joined = pa.array([], pa.string()).dictionary_encode()
-            self._codes[name] = (joined.indices.to_numpy(zero_copy_only=False), joined.dictionary.to_pylist())
+            self._codes[name] = _numbered(self.columns[name])
         return self._codes[name]
 
     def at(self, name: str, rows: Sequence[int] | Ints) -> list[str]:
@@ -162,3 +154,20 @@ class Cells:
             self.reader,
             self.cut_off,
         )
+
+
+def _numbered(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """Return a column as numbers into its distinct values, and these, whatever its pieces are."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    place: dict[str, int] = {}
+    codes = np.zeros(len(column), dtype=np.int32)
+    start = 0
+    for chunk in column.chunks:
+        values = chunk.dictionary.to_pylist()
+        target = np.array([place.setdefault(value, len(place)) for value in values], dtype=np.int32)
+        stop = start + len(chunk)
+        if len(values) > 1 or (len(values) and target[0]):  # zeros stand there already
+            np.take(target, chunk.indices.to_numpy(zero_copy_only=False), out=codes[start:stop], mode="clip")
+        start = stop
+    return codes, list(place)

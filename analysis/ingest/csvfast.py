@@ -15,7 +15,7 @@ from analysis.ingest.cells import Cells, Header, Rejects
 from analysis.ingest.csvheader import table_end
 from analysis.ingest.format import Opened
 
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20
 
 
 class Window(io.RawIOBase):
@@ -97,7 +97,6 @@ def read_fast(
             )
     except pa.ArrowInvalid:
         return None
-    table = table.unify_dictionaries().combine_chunks()
     if table.num_rows != expected or is_odd(table):
         return None
     rows = np.arange(table.num_rows, dtype=np.int64)
@@ -140,17 +139,16 @@ def _quotes(text: Path, start: int, stop: int) -> int:
 
 
 def is_odd(table: pa.Table) -> bool:
-    """Say whether some cell of a table with unified dictionaries shows that the lines are not what they seem.
+    """Say whether some cell of a table shows that the lines are not what they seem.
 
     A cell that holds a column's name is a header among the rows, as after appending one export to another. A cell that
     holds a quote may be a doubled one, but is as likely what is left of a quote that was lost.
     """
     for name in table.column_names:
         column = table.column(name)
-        # Where all pieces share a dictionary, it is looked at once.
-        shared = pa.types.is_dictionary(column.type) and column.num_chunks
-        for chunk in [column.chunk(0)] if shared else column.chunks:
-            values = chunk.dictionary if shared else chunk
-            if pc.any(pc.match_substring(values, '"')).as_py() or pc.any(pc.equal(values, name)).as_py():
-                return True
+        if pa.types.is_dictionary(column.type) and column.num_chunks:
+            # Each value once a piece, and not once a row.
+            column = pa.chunked_array([chunk.dictionary for chunk in column.chunks])
+        if pc.any(pc.match_substring(column, '"')).as_py() or pc.any(pc.equal(column, name)).as_py():
+            return True
     return False

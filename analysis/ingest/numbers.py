@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.ingest.digits import plain_numbers
+
 #: Rows that are looked at together; most files are decided by the first slice.
 _SLICE = 1 << 16
 
@@ -191,6 +193,9 @@ def _convert(column: pa.Array, separators: Separators) -> Numbers:
 
 
 def _converted(text: pa.Array, separators: Separators) -> Numbers:
+    if separators.decimal == "." and (found := plain_numbers(text)) is not None:
+        none = np.zeros(len(found), dtype=bool)
+        return Numbers(found, none, none)
     missing = pc.is_in(text, _MISSING)
     absent = missing.to_numpy(zero_copy_only=False)
     there = pc.if_else(missing, pa.scalar(None, pa.string()), text) if absent.any() else text

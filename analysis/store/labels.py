@@ -58,6 +58,21 @@ def load_values(cursor: duckdb.DuckDBPyConnection, frame: Frame, first: int, sou
     cursor.unregister("incoming")
 
 
+def in_columns(frame: Frame) -> Frame:
+    """Return a frame as the database takes it quickest: categories are looked up once and not once a row."""
+    if isinstance(frame, pa.Table):
+        return frame
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return frame  # a column of several types
+    for place, field in enumerate(table.schema):
+        # Categories of which there are none have no type either.
+        if pa.types.is_dictionary(field.type) and pa.types.is_null(field.type.value_type):
+            table = table.set_column(place, field.name, pa.nulls(table.num_rows, pa.string()))
+    return table
+
+
 def sweep_labels(cursor: duckdb.DuckDBPyConnection) -> None:
     """Take out labels that no value has any more."""
     cursor.execute("DELETE FROM kernel_label WHERE label_id NOT IN (SELECT label_id FROM kernel_value)")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
 
 from analysis.errors import NotFoundError
 from analysis.store.database import Database
-from analysis.store.labels import load_values, sweep_labels
+from analysis.store.labels import in_columns, load_values, sweep_labels
 from analysis.store.parsed import FRAME_COLUMNS, REJECTED_COLUMNS, Frame, Parsed
 
 #: Tables whose rows belong to a source, children first.
@@ -77,6 +77,8 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
     int
         The id of the new source.
     """
+    if "kernel" in parsed.frames:
+        parsed = replace(parsed, frames={**parsed.frames, "kernel": in_columns(parsed.frames["kernel"])})
     with database.write() as cursor:
         source_id = _next(cursor, "source", "source_id")
         cursor.execute(
@@ -152,7 +154,8 @@ def _load_workloads(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: 
     for name, frame in parsed.frames.items():
         if name in ("workload", "kernel_metric", "kernel_rule", "run") or "workload" not in _given(frame, name):
             continue
-        with _incoming(cursor, frame) as view:
+        named = frame.select(["workload"]) if isinstance(frame, pa.Table) else frame[["workload"]]
+        with _incoming(cursor, named) as view:
             cursor.execute(
                 f"""INSERT INTO workload (workload_id, dataset, name)
                     SELECT (SELECT coalesce(max(workload_id), 0) FROM workload) + row_number() OVER (ORDER BY n), ?, n

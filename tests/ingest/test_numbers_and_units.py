@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.ingest.digits import plain_numbers
 from analysis.ingest.kernel_names import short_name
 from analysis.ingest.ncu_rules import top_stall
-from analysis.ingest.numbers import convert, decide
+from analysis.ingest.numbers import Separators, convert, decide
 from analysis.ingest.units import BaseUnit, base
 
 
@@ -149,3 +150,25 @@ def test_rule_texts(words: str, reason: str) -> None:
     assert top_stall("CPIStall", text) == (reason, 33.6)
     assert top_stall("Occupancy", text) == (None, None)
     assert top_stall("CPIStall", "Check the Warp Stall Sampling table") == (None, None)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(0, 1e9).map(lambda number: f"{number:,.3f}"),
+            st.text("0123456789,.", min_size=0, max_size=9),
+            st.lists(st.text("01", min_size=1, max_size=4), min_size=1, max_size=3).map(",".join),
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_the_short_way_is_the_long_way(cells: list[str]) -> None:
+    column = pa.array(["7", *cells, "9"]).slice(1, len(cells))
+    quick = plain_numbers(column)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("analysis.ingest.numbers.plain_numbers", lambda text: None)
+        whole = convert(column, Separators(".", ",", ""))
+    assert (quick is None) == bool(whole.wrong.any() or whole.missing.any())
+    if quick is not None:
+        assert quick.tolist() == whole.values.tolist()
