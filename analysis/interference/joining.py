@@ -12,7 +12,8 @@ import pandas as pd
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, MEASURED, NOT_MEASURED, slowdown_matrix
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
-from analysis.interference.partners import verdict_of
+from analysis.interference.partners import FASTER, verdict_of
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.interference.sets import compose, doubtful_pair, figures, measured_sets
 from analysis.numbers import significant
 from analysis.store.database import Database
@@ -81,11 +82,13 @@ def joining(
     for name, full in wanted.items():
         one = there.get(tuple(sorted(full)))
         state, basis, failed, slow = NOT_MEASURED, "none", 0, (math.nan,) * len(full)
+        worst = math.nan
         if one is not None:
             failed = int(one["failed"])
             state = DID_NOT_RUN if one["ran"] == 0 else FLAGGED if one["flagged"] else MEASURED
             if not _missing(there, full):
                 basis, slow = MEASURED_SET, _in_order(one["jobs"], one["slowdowns"], full)
+                worst = float(one["worst"])
         if basis == "none" and state != DID_NOT_RUN:
             if name in guessed and all(math.isfinite(value) for value in guessed[name]):
                 basis, slow, state = PREDICTED_SET, guessed[name], NOT_MEASURED
@@ -94,7 +97,8 @@ def joining(
                 if all(math.isfinite(value) for value in composed):
                     basis, slow = COMPOSED_SET, composed
                     state = FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
-        rows.append(_row(name, full, basis, state, slow, failed, limit, before, known, room))
+        worst = max(slow) if math.isnan(worst) else worst
+        rows.append(_row(name, full, basis, state, slow, worst, failed, limit, before, known, room))
     table = pd.DataFrame(rows)
     rank = {MEASURED_SET: 0, PREDICTED_SET: 1, COMPOSED_SET: 2, "none": 3}
     table["rank"] = table["basis"].map(rank) + 4 * table["state"].isin([DID_NOT_RUN, FLAGGED])
@@ -121,18 +125,19 @@ def _in_order(names: Sequence[str], values: Sequence[float], wanted: Sequence[st
 
 
 def _row(
-    name: str, full: tuple[str, ...], basis: str, state: str, slow: tuple[float, ...], failed: int, limit: float,
-    before: float, known: pd.DataFrame, room: float,
+    name: str, full: tuple[str, ...], basis: str, state: str, slow: tuple[float, ...], worst: float, failed: int,
+    limit: float, before: float, known: pd.DataFrame, room: float,
 ) -> dict[str, Any]:  # fmt: skip
     found = figures(slow)
-    within = bool(state in (MEASURED, NOT_MEASURED) and max(slow) <= limit) if basis != "none" else False
+    within = bool(state in (MEASURED, NOT_MEASURED) and worst <= limit) if basis != "none" else False
+    fast = state == MEASURED and min(slow) < FASTER_THAN_ALONE
     at = known.reindex(list(full))
     kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
     peak = [float(value) for value in at["peak_memory_mib"]]
     memory = memory_fit(peak, kinds, room)
     taken = needs(peak, kinds)
     needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
-    verdict = verdict_of(state, within, memory)
+    verdict = FASTER if fast and within else verdict_of(state, within, memory)
     if basis in (PREDICTED_SET, COMPOSED_SET) and state == NOT_MEASURED:
         verdict = f"{'within' if within else 'beyond'} the limit, not measured" + (
             "" if memory in ("fits", "tight") or not within else
@@ -141,14 +146,12 @@ def _row(
     words = {
         DID_NOT_RUN: "This set did not run.", NOT_MEASURED: "This set was never measured.",
     }  # fmt: skip
-    worst = (
-        f"The worst of the {len(full)} slows down by {significant(max(slow))} x ({basis})." if basis != "none" else ""
-    )
+    said = f"The worst of the {len(full)} slows down by {significant(worst)} x ({basis})." if basis != "none" else ""
     return {
-        "partner": name, "k": len(full), "basis": basis, "worst": found["worst"], "stp": found["stp"],
+        "partner": name, "k": len(full), "basis": basis, "worst": worst, "stp": found["stp"],
         "stp_gain": found["stp"] - before, "antt": found["antt"], "fairness": found["fairness"], "jain": found["jain"],
         "slowdowns": slow, "state": state, "within": within, "memory": memory, "needed_mib": needed,
-        "capacity_mib": room, "safe": basis == MEASURED_SET and within and memory in ("fits", "tight"),
+        "capacity_mib": room, "safe": basis == MEASURED_SET and within and not fast and memory in ("fits", "tight"),
         "verdict": verdict, "failed": failed,
-        "sentence": " ".join(filter(None, [worst or words.get(state, ""), memory_sentence(memory, needed, room)])),
+        "sentence": " ".join(filter(None, [said or words.get(state, ""), memory_sentence(memory, needed, room)])),
     }  # fmt: skip

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.interference.choose import choose
 from analysis.interference.finding import counted, named
 from analysis.interference.pairs import METRICS, cells, without_caps
-from analysis.interference.rules.baselines import flagged_workloads
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, exclusions
@@ -92,6 +92,13 @@ class SlowdownMatrix:
     simulated: bool
     notes: tuple[str, ...] = ()
     excluded: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def sound(self) -> npt.NDArray[np.bool_]:
+        """Pairs whose both values count: measured, not flagged, and neither faster beside the other than alone."""
+        own = (self.state == MEASURED) & ~(self.slowdown < FASTER_THAN_ALONE)
+        both: npt.NDArray[np.bool_] = own & own.T
+        return both
 
     def to_json(self) -> dict[str, Any]:
         """Return the matrix with plain lists, None for no value, as the command line prints it."""

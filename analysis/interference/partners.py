@@ -8,8 +8,12 @@ import pandas as pd
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.numbers import significant
 from analysis.store.database import Database
+
+#: Verdict on a pair within the limit, one of which ran faster than alone.
+FASTER = "within the limit, doubtful: faster than alone"
 
 
 def sensitivity_and_pressure(matrix: SlowdownMatrix) -> pd.DataFrame:
@@ -80,6 +84,7 @@ def safe_partners(
         slowdown, partner_slowdown, worst, stp, antt, fairness, jain,
         state (of the pair: measured, not_measured, did_not_run, flagged),
         within (both within the limit), memory (fits, tight, does_not_fit, unknown), needed_mib, capacity_mib, safe,
+        doubtful (flagged, or one of them faster beside the other than alone: never called safe),
         runs, failed (runs that did not run), capped (whether a client behind it was), verdict (see `verdict_of`),
         sentence.
 
@@ -105,8 +110,8 @@ def safe_partners(
     table = pd.DataFrame(rows)
     order = {"measured": 0, FLAGGED: 1, DID_NOT_RUN: 2, NOT_MEASURED: 3}
     table["rank"] = table["state"].map(order)
-    sort = ["safe", "within", "rank", "worst"]
-    table = table.sort_values(sort, ascending=[False, False, True, True], kind="stable")
+    sort = ["safe", "within", "doubtful", "rank", "worst"]
+    table = table.sort_values(sort, ascending=[False, False, True, True, True], kind="stable")
     return table.drop(columns="rank").reset_index(drop=True)
 
 
@@ -156,7 +161,10 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
     own, other = float(matrix.slowdown[i, j]), float(matrix.slowdown[j, i])
     states = {str(matrix.state[i, j]), str(matrix.state[j, i])}
     state = next((s for s in (DID_NOT_RUN, NOT_MEASURED, FLAGGED) if s in states), "measured")
-    within = state == "measured" and own <= limit and other <= limit
+    # The two of a self pair have one cell, their mean; the worse of them decides.
+    worst = float(matrix.worst[i, j]) if i == j else max(own, other) if not np.isnan(own + other) else np.nan
+    within = state == "measured" and worst <= limit
+    fast = state == "measured" and min(own, other) < FASTER_THAN_ALONE
     names = [matrix.workloads[i], matrix.workloads[j]]
     there = known.reindex(names)
     kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
@@ -170,7 +178,7 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "partner": names[1],
         "slowdown": own,
         "partner_slowdown": other,
-        "worst": max(own, other) if not np.isnan(own + other) else np.nan,
+        "worst": worst,
         "stp": float(matrix.stp[i, j]),
         "antt": float(matrix.antt[i, j]),
         "fairness": float(matrix.fairness[i, j]),
@@ -180,25 +188,30 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "memory": memory,
         "needed_mib": needed,
         "capacity_mib": room,
-        "safe": within and memory in ("fits", "tight"),
+        "safe": within and not fast and memory in ("fits", "tight"),
+        "doubtful": fast or state == FLAGGED,
         "runs": int(matrix.runs[i, j]),
         "failed": int(matrix.failed[i, j]),
         "capped": bool(matrix.capped[i, j]),
-        "verdict": verdict_of(state, within, memory),
-        "sentence": _sentence(own, other, state, within, limit, memory_sentence(memory, needed, room)),
+        "verdict": FASTER if fast and within else verdict_of(state, within, memory),
+        "sentence": _sentence(min(own, other), worst, state, within, limit, memory_sentence(memory, needed, room)),
     }
 
 
-def _sentence(own: float, other: float, state: str, within: bool, limit: float, memory: str) -> str:
+def _sentence(best: float, worst: float, state: str, within: bool, limit: float, memory: str) -> str:
     if state == DID_NOT_RUN:
         return f"They did not run together. {memory}"
     if state == NOT_MEASURED:
         return f"They were never measured together. {memory}"
-    worst = significant(max(own, other)) if not np.isnan(own + other) else "unknown"
+    largest = significant(worst) if not np.isnan(worst) else "unknown"
     if state == FLAGGED:
-        return f"The slowdowns are doubtful (worst {worst} x): a solo baseline or a value is flagged. {memory}"
+        return f"The slowdowns are doubtful (worst {largest} x): a solo baseline or a value is flagged. {memory}"
+    if best < FASTER_THAN_ALONE:
+        return (
+            f"One of them was faster beside the other than alone ({significant(best)} x): its baseline is off. {memory}"
+        )
     side = "within" if within else "beyond"
-    return f"The worse of the two slows down by {worst} x, {side} the limit of {limit:g} x. {memory}"
+    return f"The worse of the two slows down by {largest} x, {side} the limit of {limit:g} x. {memory}"
 
 
 def _spread(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:

@@ -45,13 +45,18 @@ def measured_sets(
     doubtful = slowdown_matrix(database, dataset, choice.gpu, choice.mechanism or None).flagged
     whole = members["run_outcome"] == "ran"
     members = members.assign(slowdown=members["slowdown"].where(whole & (members["outcome"] == "ran")))
-    # Two members of one workload are the same job twice: each counts as their mean.
+    # nanmax would call a run with a failed member good; the plain maximum stays unknown.
+    members["worst"] = members.groupby("run_id")["slowdown"].transform(lambda part: part.max(skipna=False))
+    # Two members of one workload are the same job twice: each counts as their mean, but the worse of them decides.
     members["slowdown"] = members.groupby(["run_id", "workload"])["slowdown"].transform(
         lambda part: part.mean(skipna=False)
     )
     members = members.sort_values(["run_id", "workload"], kind="stable")
     by_run = members.groupby("run_id", sort=False).agg(
-        jobs=("workload", tuple), slowdowns=("slowdown", tuple), outcome=("run_outcome", "first")
+        jobs=("workload", tuple),
+        slowdowns=("slowdown", tuple),
+        outcome=("run_outcome", "first"),
+        worst=("worst", "first"),
     )
     rows = []
     for _, part in by_run.groupby("jobs", sort=True):
@@ -64,7 +69,7 @@ def measured_sets(
         rows.append(
             {
                 "jobs": names, "k": len(names), "ran": len(ran), "failed": len(part) - len(ran), "slowdowns": slow,
-                **figures(slow), "flagged": not doubtful.isdisjoint(names),
+                **figures(slow), "worst": float(ran["worst"].median()), "flagged": not doubtful.isdisjoint(names),
             }
         )  # fmt: skip
     columns = ["jobs", "k", "ran", "failed", "slowdowns", "together", *FIGURES, "flagged"]

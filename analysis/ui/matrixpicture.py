@@ -20,6 +20,20 @@ from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import database, theme
 
 
+def answer_of(found: Sequence[SlowdownMatrix], view: matrixview.View) -> str:
+    """Say what sharing costs on the one GPU shown, or on each of several, and where it costs most."""
+    if len(found) == 1:
+        return answer(found[0], view)
+    costs = []
+    for one in found:
+        values = np.where(one.state == MEASURED, one.slowdown, np.nan)
+        if np.isfinite(values).any():
+            costs.append(f"**{slowdown(float(np.nanmedian(values)))}** on {plain(one.gpu)}")
+    if not costs:
+        return "There is no sound co-run on any GPU in this choice."
+    return f"A job beside another takes, of its time alone, at the median {', '.join(costs)}. Choose one GPU for its pairs."
+
+
 def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
     """Say what sharing costs here, at the median and at worst, and which pair gains most; flagged cells don't count."""
     sound = found.state == MEASURED

@@ -35,7 +35,7 @@ def page() -> None:
     simulated = any(one.simulated for one in found.values()) or bool(view.model and view.model.simulated)
     with heading:
         frame.header(QUESTION, chosen, simulated=simulated)
-        frame.answer(matrixpicture.answer(next(iter(found.values())), view))
+        frame.answer(matrixpicture.answer_of(list(found.values()), view))
     if view.group == "workload":
         one_pair(found, view, picture)
     else:

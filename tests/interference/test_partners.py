@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.errors import NotFoundError, UsageError
+from analysis.interference.joining import joining
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.memory import memory_fit, peaks
 from analysis.interference.partners import did_not_run_pairs, safe_partners, sensitivity_and_pressure
@@ -119,3 +120,32 @@ def test_public_campaign_at_a_limit(database: Database, coruns, datasets: Path) 
     assert not none["within"].any()
     assert none["worst"].min() == pytest.approx(1.39, abs=0.005)
     assert len(did_not_run_pairs(slowdown_matrix(database, "gavel-oracle", "V100"))) == 23
+
+
+def test_the_worse_of_a_job_and_its_twin_decides(database: Database, coruns) -> None:
+    coruns(RUNS, solos=SOLOS, memory=dict.fromkeys(SOLOS, 1000.0), gpu="V100-16GB")
+    row = _pair(safe_partners(database, "own", "V100", limit=1.45, workload="a"), "a")
+    assert row["slowdown"] == pytest.approx(1.4), "a cell holds the mean of both"
+    assert (row["worst"], bool(row["within"]), bool(row["safe"])) == (1.5, False, False)
+    joined = joining(database, "own", "V100", None, ["a"], limit=1.45)
+    twin = _pair(joined, "a")
+    assert (twin["worst"], bool(twin["within"])) == (1.5, False)
+
+
+def test_faster_than_alone_is_doubtful_and_never_safe(database: Database, coruns) -> None:
+    runs = [
+        {"members": [("a", 0.85), ("b", 1.0)]},
+        *({"members": [("a", 1.1), (name, 1.1)]} for name in "cd"),
+        *({"members": [("b", 1.1), (name, 1.1)]} for name in "cd"),
+        {"members": [("c", 1.1), ("d", 1.1)]},
+    ]
+    coruns(runs, solos=SOLOS, memory=dict.fromkeys(SOLOS, 1000.0), gpu="V100-16GB")
+    table = safe_partners(database, "own", "V100", limit=1.2)
+    fast = table[(table["workload"] == "a") & (table["partner"] == "b")].iloc[0]
+    assert not fast["safe"]
+    assert fast["doubtful"]
+    assert table["doubtful"].iloc[0] == False, "what is sound comes first"  # noqa: E712 - a numpy bool
+    matrix = slowdown_matrix(database, "own", "V100")
+    assert not matrix.sound[0, 1]
+    assert not matrix.sound[1, 0]
+    assert matrix.sound[2, 3]
