@@ -31,7 +31,8 @@ def answer_of(found: Sequence[SlowdownMatrix], view: matrixview.View) -> str:
             costs.append(f"**{slowdown(float(np.nanmedian(values)))}** on {plain(one.gpu)}")
     if not costs:
         return "There is no sound co-run on any GPU in this choice."
-    return f"A job beside another takes, of its time alone, at the median {', '.join(costs)}. Choose one GPU for its pairs."
+    listed = ", ".join(costs)
+    return f"A job beside another takes, of its time alone, at the median {listed}. Choose one GPU for its pairs."
 
 
 def answer(found: SlowdownMatrix, view: matrixview.View) -> str:
