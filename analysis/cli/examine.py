@@ -1,4 +1,4 @@
-"""Looks at this installation: database, GPU driver, profiler, browser, versions. Changes nothing."""
+"""Looks at this installation: Python, packages, database, disk, and the GPU side of it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import StallScopeError
+from analysis.cli.examine_gpu import gpu_findings, gpus
+from analysis.cli.finding import Finding, ok, problem, warning
+from analysis.errors import DatabaseBusyError, DatabaseVersionError, StallScopeError
 from analysis.settings import asset, get_settings
 
-_PACKAGES = ("streamlit", "plotly", "pandas", "numpy", "duckdb", "scikit-learn", "scipy", "shap", "mapie", "skops")
+_PACKAGES = (
+    "streamlit", "plotly", "pandas", "numpy", "pyarrow", "duckdb", "scikit-learn", "scipy", "shap", "mapie", "skops",
+    "nvidia-ml-py",
+)  # fmt: skip
 _ASSETS = (
     "app.py",
     "pages",
@@ -22,7 +28,10 @@ _ASSETS = (
     "data/catalogue.toml",
     ".streamlit/config.toml",
 )
-_PROFILER_PARAMETERS = Path("/proc/driver/nvidia/params")
+_OLDEST = (3, 11)
+#: Free bytes below which an import may fail, and below which one will.
+_LITTLE, _NONE = 2 << 30, 200 << 20
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "microsoft-edge")
 
 
 def examine(db: Path | None = None) -> dict[str, Any]:
@@ -37,121 +46,150 @@ def examine(db: Path | None = None) -> dict[str, Any]:
     -------
     dict
         ``version``, ``python``, ``platform``, ``packages``, ``database``, ``gpus``, and ``findings``: a list of
-        ``{what, status, sentence}`` with status ``ok``, ``missing`` (something can't be done) or ``fault``.
+        ``{what, status, sentence, cure}`` with status ``ok``, ``warning`` (something can't be done) or ``problem``
+        (StallScope itself won't work); the cure is blank where nothing is to be done.
     """
     path = (db or get_settings().db).expanduser()
-    database, gpus = _database(path), _gpus()
+    packages = {name: _version(name) for name in _PACKAGES}
+    known, held = _database(path)
+    found = gpus()
     return {
-        "version": importlib.metadata.version("stallscope"),
+        "version": _version("stallscope"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
-        "database": database,
-        "gpus": gpus,
+        "packages": packages,
+        "database": known,
+        "gpus": found,
         "findings": [
-            *_about_database(database),
-            *_about_assets(),
-            *_about_gpus(gpus),
-            *_about_tools(),
-            *_about_room(path),
+            vars(finding)
+            for finding in (
+                *_about_python(),
+                *_about_packages(packages),
+                *_about_assets(),
+                *_about_database(known, held),
+                *_about_room(path),
+                *gpu_findings(found),
+                *_about_browser(),
+            )
         ],
     }
 
 
-def _finding(what: str, status: str, sentence: str) -> dict[str, str]:
-    return {"what": what, "status": status, "sentence": sentence}
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
-def _database(path: Path) -> dict[str, Any]:
+def _about_python() -> Iterator[Finding]:
+    if sys.version_info < _OLDEST:
+        yield problem("Python", f"Python {platform.python_version()} is too old.", "Install Python 3.11 or newer.")
+    else:
+        yield ok("Python", f"{platform.python_version()} at {sys.executable}.")
+
+
+def _about_packages(packages: dict[str, str | None]) -> Iterator[Finding]:
+    missing = [name for name, version in packages.items() if version is None]
+    wrong = [*missing, *_outside()]
+    if wrong:
+        yield problem(
+            "packages",
+            f"Missing or of the wrong version: {', '.join(wrong)}.",
+            "Install StallScope again with its needs.",
+        )
+    else:
+        yield ok("packages", f"All {len(packages)} that matter are there, in versions that fit.")
+
+
+def _outside() -> list[str]:
+    """Return the needs of this installation that are installed in a version that does not fit."""
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        wanted = importlib.metadata.requires("stallscope") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    out = []
+    for text in wanted:
+        try:
+            need = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+            continue
+        version = _version(need.name)
+        if version is not None and not need.specifier.contains(version, prereleases=True):
+            out.append(f"{need.name} {version} (needs {need.specifier})")
+    return out
+
+
+def _database(path: Path) -> tuple[dict[str, Any], StallScopeError | None]:
     known: dict[str, Any] = {"path": str(path), "exists": path.exists(), "bytes": None, "datasets": [], "error": None}
     if not path.exists():
-        return known
+        return known, None
     known["bytes"] = path.stat().st_size
     try:
         from analysis.store.database import Database
         from analysis.store.queries.sources import datasets
 
-        with Database(path) as database:
+        with Database(path, read_only=True) as database:
             known["datasets"] = datasets(database)["name"].tolist()
     except StallScopeError as error:
         known["error"] = error.sentence
-    return known
+        return known, error
+    return known, None
 
 
-def _about_database(known: dict[str, Any]) -> Iterator[dict[str, str]]:
-    if known["error"]:
-        yield _finding("database", "fault", known["error"])
+def _about_database(known: dict[str, Any], error: StallScopeError | None) -> Iterator[Finding]:
+    if isinstance(error, DatabaseBusyError):
+        yield ok("database", f"{known['path']} is there ({known['bytes'] / 1e6:.1f} MB).")
+        yield warning("lock", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
+        return
+    if isinstance(error, DatabaseVersionError):
+        yield warning("database", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
+    elif error is not None:
+        yield problem("database", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
     elif not known["exists"]:
-        yield _finding("database", "ok", f"{known['path']} does not exist yet; the first import or `serve` makes it.")
+        yield ok("database", f"{known['path']} does not exist yet; the first import or `serve` makes it.")
     else:
         held = ", ".join(known["datasets"]) or "nothing yet"
-        yield _finding("database", "ok", f"{known['path']} opens ({known['bytes'] / 1e6:.1f} MB) and holds {held}.")
+        yield ok("database", f"{known['path']} opens ({known['bytes'] / 1e6:.1f} MB) and holds {held}.")
+    yield ok("lock", "No other process holds the database.")
 
 
-def _about_assets() -> Iterator[dict[str, str]]:
+def _about_assets() -> Iterator[Finding]:
     for name in _ASSETS:
         try:
             asset(*name.split("/"))
         except FileNotFoundError:
-            yield _finding("installation", "fault", f"{name} does not ship with this installation; install it again.")
+            yield problem("installation", f"{name} does not ship with this installation.", "Install StallScope again.")
             return
-    yield _finding("installation", "ok", f"Pages, data and theme are in {asset('app.py').parent}.")
+    yield ok("installation", f"Pages, data and theme are in {asset('app.py').parent}.")
 
 
-def _gpus() -> dict[str, Any]:
-    """Ask the driver what GPUs there are; a machine without one is no fault."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception as error:  # NVML reports a missing library, driver or permission by classes of its own
-        return {"driver": None, "devices": [], "reason": str(error)}
-    try:
-        devices = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            memory = pynvml.nvmlDeviceGetMemoryInfo(handle).total
-            devices.append({"name": str(pynvml.nvmlDeviceGetName(handle)), "memory_mib": int(memory) >> 20})
-        return {"driver": str(pynvml.nvmlSystemGetDriverVersion()), "devices": devices, "reason": None}
-    except Exception as error:
-        return {"driver": None, "devices": [], "reason": str(error)}
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _about_gpus(known: dict[str, Any]) -> Iterator[dict[str, str]]:
-    if known["driver"] is None:
-        sentence = (
-            f"No NVIDIA driver answers ({known['reason']}): profiles from other machines can be read, none made here."
-        )
-        yield _finding("GPU", "missing", sentence)
-        return
-    names = ", ".join(device["name"] for device in known["devices"]) or "no device"
-    yield _finding("GPU", "ok", f"Driver {known['driver']}: {names}.")
-    if _PROFILER_PARAMETERS.exists() and "RmProfilingAdminOnly: 1" in _PROFILER_PARAMETERS.read_text():
-        yield _finding(
-            "profiling permission",
-            "missing",
-            "Only an administrator may read performance counters here; set the driver option "
-            "NVreg_RestrictProfilingToAdminUsers=0 or run the profiler as root.",
-        )
-
-
-def _about_tools() -> Iterator[dict[str, str]]:
-    wanted = {
-        "ncu": "to profile kernels, and to read .ncu-rep files unless the package ncu-report is installed",
-        "nsys": "to time kernels over a whole run",
-        "nvidia-smi": "to log utilisation and memory",
-    }
-    for tool, purpose in wanted.items():
-        found = shutil.which(tool)
-        yield _finding(tool, "ok" if found else "missing", found or f"Not on the PATH; needed {purpose}.")
-
-
-def _about_room(path: Path) -> Iterator[dict[str, str]]:
+def _about_room(path: Path) -> Iterator[Finding]:
     folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
     free = shutil.disk_usage(folder).free
-    status = "ok" if free > 1 << 30 else "missing"
-    yield _finding("disk", status, f"{free / 1e9:.1f} GB free in {folder}.")
+    said = f"{free / 1e9:.1f} GB free in {folder}."
+    cure = "Make room, or give a database on another disk with --db."
+    if free < _NONE:
+        yield problem("disk", said, cure)
+    elif free < _LITTLE:
+        yield warning("disk", said, cure)
+    else:
+        yield ok("disk", said)
     if not os.access(folder, os.W_OK):
-        yield _finding("disk", "fault", f"{folder} can't be written; give another file with --db.")
+        yield problem("disk", f"{folder} can't be written.", "Give another file with --db.")
+
+
+def _about_browser() -> Iterator[Finding]:
+    found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
+    if found:
+        yield ok("browser", f"{found}.")
+    else:
+        yield warning(
+            "browser",
+            "There is none on this machine.",
+            "Open the pages from your own: `ssh -L 8501:localhost:8501 THIS_MACHINE`, then http://localhost:8501.",
+        )

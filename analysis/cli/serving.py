@@ -106,7 +106,7 @@ def _read(path: Path) -> ReportDocument:
 
 
 def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
-    """Say what this installation has and what is missing for which question."""
+    """Check Python, packages, database, lock, disk, driver, counters, MPS, profilers, browser: each with the cure."""
     from analysis.cli.examine import examine
 
     report = examine(db)
@@ -114,6 +114,7 @@ def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     def show(screen: Screen) -> None:
         from analysis.report.table import column
 
-        screen.table(report["findings"], [column("status", ""), column("what", "what"), column("sentence", "finding")])
+        columns = [column("status", ""), column("what", "what"), column("sentence", "finding"), column("cure", "cure")]
+        screen.table(report["findings"], columns)
 
     return Answer(report, show)

@@ -275,8 +275,8 @@ def test_a_report_that_cannot_be_made_says_why(as_json: Json, loaded: Path, tmp_
 def test_doctor_names_what_is_missing(as_json: Json, cli: Run, loaded: Path) -> None:
     document = as_json("doctor", "--db", loaded)
     assert document["database"]["datasets"] == ["own"]
-    assert {finding["status"] for finding in document["findings"]} <= {"ok", "missing", "fault"}
-    assert not [finding for finding in document["findings"] if finding["status"] == "fault"]
+    assert {finding["status"] for finding in document["findings"]} <= {"ok", "warning", "problem"}
+    assert not [finding for finding in document["findings"] if finding["status"] == "problem"]
     assert "database" in cli("doctor", "--db", loaded).stdout
 
 
