@@ -29,6 +29,9 @@ MEASURED, SIMULATED, PREDICTED = "measured", "simulated", "predicted"
 #: Partners tried in the place of a job, those most like it first.
 _MOST_TRIED = 200
 
+#: Fewer where each set is a queueing network to be solved: for pairs, and for larger sets.
+_MOST_SOLVED = (24, 6)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -122,7 +125,8 @@ def smallest_changes(
         table = whiteboxsets.attach(table, database, dataset)
     at = table[table.index.get_level_values("gpu") == here]
     like, known = Likeness.of(database, dataset), [str(name) for name in at.index.get_level_values("workload")]
-    tried = [*_settings_and_swaps(asked, known, like, here, mechanism), *_fewer(asked, here, mechanism)]
+    each = _MOST_SOLVED[len(asked) > 2] if WHITE_BOX in manifest.columns else _MOST_TRIED
+    tried = [*_settings_and_swaps(asked, known, like, here, mechanism, each), *_fewer(asked, here, mechanism)]
     ran = {(here, mechanism): measured_sets(database, dataset, here, mechanism)}
     for place in coruns.gpus_and_mechanisms(database, dataset).itertuples():
         where = (str(place.gpu), str(place.mechanism))
@@ -173,13 +177,13 @@ def sentence(changes: Sequence[Change], limit: float) -> str:
 
 
 def _settings_and_swaps(
-    asked: tuple[str, ...], known: Sequence[str], like: Likeness, gpu: str, mechanism: str
+    asked: tuple[str, ...], known: Sequence[str], like: Likeness, gpu: str, mechanism: str, each: int
 ) -> Iterator[_Candidate]:
     for slot, job in enumerate(asked):
         if asked.index(job) != slot:
             continue  # a twin's twin gives the same sets again
         others = sorted((name for name in known if name != job), key=lambda name: (like.apart(job, name), name))
-        for name in others[:_MOST_TRIED]:
+        for name in others[:each]:
             kind = SETTING if like.of_one_model(job, name) and like.settings(job, name) != [] else SWAP
             after = (*asked[:slot], name, *asked[slot + 1 :])
             yield _Candidate(kind, like.difference(job, name), after, gpu, mechanism, like.apart(job, name))

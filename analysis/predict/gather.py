@@ -106,6 +106,7 @@ def gather(
             f"{whiteboxsets.LARGEST_SET} under CUDA MPS, time-slicing and static SM partition.",
         )
     inside = set(homes.values()) == {manifest.dataset} and bool(seen) and how in manifest.mechanisms
+    inside &= manifest.runs > 0  # a model that has seen no co-run speaks for none
     inside &= not capped or "own_thread_percentage" in manifest.ranges
     return Gathered(X, found, where, how, tuple(notes), inside, tuple(sorted(set(homes.values()))), given)
 

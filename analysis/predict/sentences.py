@@ -65,6 +65,8 @@ def sentence(
     typical, predicted = float(np.exp(base)), float(np.exp(prediction))
     beside = f"this model's typical is {typical:.2f}" if start == "typical" else f"alone it takes {typical:.2f}"
     head = f"{workload} is predicted to take {predicted:.2f} times its solo time; {beside}."
+    if start == "alone" and len(contributions) == 1:
+        return f"{head} All of it comes from one figure: {contributions[0][0]}."
     worse, better = causes(contributions, error)
     parts = [head]
     if worse:
