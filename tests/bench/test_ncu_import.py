@@ -111,18 +111,26 @@ def test_speed(profile: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.xfail(
-    reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections (about 2 CPU seconds); the load "
-    "takes about 3.3: 0.6 for hash and counts, 1.2 for cells, 0.9 for the database, half of it for columns of text",
+    strict=False,  # with a core to spare the load wins, as two threads share its work, and pandas has one
+    reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections; the load takes 1.3 times its "
+    "processor time: a third for the cells, a fifth for hash and counts, a tenth each for numbers and the database",
 )
 def test_faster_than_a_notebook(profile: Path, tmp_path: Path) -> None:
     notebooks, loads = [], []
     for number in range(ROUNDS):
         target = tmp_path / f"pandas-{number}.duckdb"
-        notebooks.append(seconds(lambda: with_pandas(profile, target)))  # noqa: B023
+        notebooks.append(both_clocks(lambda: with_pandas(profile, target)))  # noqa: B023
         with Database(tmp_path / f"{number}.duckdb") as database:
-            loads.append(seconds(lambda: check(database, profile)))
-    print(f"pandas {min(notebooks):.2f} s, load {min(loads):.2f} s")
-    assert min(loads) < min(notebooks)
+            loads.append(both_clocks(lambda: check(database, profile)))
+    (wall, used), (own_wall, own_used) = (tuple(map(min, zip(*runs, strict=True))) for runs in (notebooks, loads))
+    print(f"pandas {wall:.2f} s, load {own_wall:.2f} s; of processors {used:.2f} s and {own_used:.2f} s")
+    assert own_wall < wall
+
+
+def both_clocks(work: Callable[[], object]) -> tuple[float, float]:
+    """Return seconds on the wall and of the processors."""
+    begin = time.process_time()
+    return seconds(work), time.process_time() - begin
 
 
 def check(database: Database, profile: Path) -> None:
