@@ -98,7 +98,7 @@ def _spool(files: list[UploadFile]) -> list[Spooled]:
         for file in files:
             # A name is only ever shown; where the bytes lie is the server's own choice.
             name = "".join(character if character.isprintable() else " " for character in file.filename or "")
-            kept.append(store(file.file, name.strip()[:255] or "upload"))  # type: ignore[arg-type]
+            kept.append(store(file.file, name.strip()[:255] or "upload"))
     except InputRefusedError as error:
         for item in kept:
             item.discard()
@@ -121,7 +121,7 @@ async def _load(hints: Hints, files: list[Spooled]) -> list[dict[str, Any]]:
         raise Refusal(422, status.message.rstrip("."), "Send the files again.")
     reports: list[dict[str, Any]] = status.result["reports"]
     if not any(report["status"] in ("loaded", "duplicate") for report in reports):
-        first = next((report["report"] for report in reports if report["report"]), {})
+        first: dict[str, Any] = next((report["report"] for report in reports if report["report"]), {})
         what = first.get("what") or next((report["error"] for report in reports), None) or "nothing was loaded"
         raise Refusal(422, str(what), str(first.get("cure") or "Export the file again."))
     return reports
