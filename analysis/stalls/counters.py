@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import UsageError
+from analysis.stalls import rawcounters
 from analysis.stalls.shares import KEYS, grouped
 from analysis.stalls.values import fetch
 from analysis.store.database import Database
@@ -111,7 +112,8 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     -------
     pd.DataFrame
         One row a thing: its keys and one column a counter of `COUNTERS`, in percent of peak (clocks in hertz), NaN
-        where no launch has it. Launches are weighted by duration where all of a profile have one,
+        where no launch has it. What no metric states is made from raw counters where they are there, see
+        `analysis.stalls.rawcounters`. Launches are weighted by duration where all of a profile have one,
         else they count alike.
 
     Raises
@@ -125,16 +127,22 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     keys = KEYS[by]
     launches = queries.launches(database, choice)
     names, columns, scales, percent = _names()
-    found = fetch(database, choice, launches, names, units=True)
+    both = [*names, *(name for name in rawcounters.METRICS if name not in names)]
+    found, raw = fetch(database, choice, launches, both, units=True).split(len(names))
     usable = ~percent[found.code] | (found.percent if found.percent is not None else False)
     at, code, value = found.position[usable], found.code[usable], found.value[usable]
-    if not at.size:
-        return pd.DataFrame({name: pd.Series(dtype=float if name in NAMES else object) for name in [*keys, *NAMES]})
     table: Array = np.full((len(launches), len(NAMES)), np.nan)
     # In descending order of preference within a counter, the first name is written last.
     order = np.argsort(-code, kind="stable")
     table[at[order], columns[code[order]]] = (value * scales[code])[order]
-    seen = np.unique(at)
+    if raw.position.size:
+        gpu = launches["profile_id"].map(queries.named_profiles(database, launches["profile_id"].unique())["gpu"])
+        for name, percents in rawcounters.percentages(raw, gpu).items():
+            column = NAMES.index(name)
+            table[:, column] = np.where(np.isnan(table[:, column]), percents, table[:, column])
+    seen = np.flatnonzero(~np.isnan(table).all(axis=1))
+    if not seen.size:
+        return pd.DataFrame({name: pd.Series(dtype=float if name in NAMES else object) for name in [*keys, *NAMES]})
     rows = launches.iloc[seen].reset_index(drop=True)
     times = rows["invocations"].to_numpy(float)
     durations = rows["duration_ns"].astype(float)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-import numpy as np
 import pandas as pd
 
 from analysis.errors import UsageError
 from analysis.stalls.shares import KEYS, stall_shares
+from analysis.stalls.timing import one_file_each
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -61,7 +61,7 @@ def kernel_table(database: Database, chosen: Filter | None = None, by: str = "ke
         raise UsageError(f"kernels can't be listed by {by!r}", f"Choose one of {', '.join(LEVELS)}.")
     choice = chosen or Filter()
     keys = KEYS[by]
-    found = _one_file_each(queries.by_source(database, choice))
+    found = one_file_each(queries.by_source(database, choice))
     grouped = found.groupby(keys, sort=False, dropna=False)
     table = grouped.agg(
         launches=("launches", "sum"), time_ns=("time_ns", lambda times: times.sum(min_count=1)), timed=("timed", "sum"),
@@ -128,22 +128,3 @@ def key_of(*parts: str) -> str:
     10
     """
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:10]
-
-
-def _one_file_each(rows: pd.DataFrame) -> pd.DataFrame:
-    """Keep of each kernel the file that says most about its time, and count the files that hold it.
-
-    A trace often has no grid or block: where any trace timed a short name, the profiles' rows of that name keep their
-    launches but not their durations, which would count the same time twice.
-    """
-    kernel = ["profile_id", "kernel", "grid", "block"]
-    rows = rows.assign(
-        files=rows.groupby(kernel)["source_id"].transform("nunique"),
-        trace=~rows["metrics"].astype(bool) & rows["time_ns"].notna(),
-    )
-    ordered = rows.sort_values(["trace", "time_ns", "launches"], ascending=False, kind="stable", na_position="last")
-    kept = ordered.drop_duplicates(kernel).copy()
-    traced = kept[kept["trace"]][["profile_id", "short_name"]].drop_duplicates()
-    twice = kept[["profile_id", "short_name"]].merge(traced, how="left", indicator=True)["_merge"].eq("both").to_numpy()
-    kept.loc[twice & ~kept["trace"].to_numpy(bool), "time_ns"] = np.nan
-    return kept

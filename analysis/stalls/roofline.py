@@ -14,18 +14,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from analysis.reference import gpus
 from analysis.stalls.kernels import key_of
+from analysis.stalls.rawcounters import DRAM_BYTES, weighted_sum
 from analysis.stalls.shares import KEYS, grouped
-from analysis.stalls.values import Values, fetch
+from analysis.stalls.values import fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import launches as queries
-
-Array = npt.NDArray[np.float64]
 
 _THREAD = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 
@@ -40,14 +38,6 @@ _DOUBLE: tuple[dict[str, float], ...] = (
     {_THREAD.format("dadd"): 1.0, _THREAD.format("dmul"): 1.0, _THREAD.format("dfma"): 2.0},
     {"smsp__sass_thread_inst_executed_ops_dadd_dmul_dfma_pred_on.sum": 1.0},
     {"flop_count_dp": 1.0},
-)
-
-#: Counters of bytes between L2 and DRAM.
-_BYTES: tuple[dict[str, float], ...] = (
-    {"dram__bytes.sum": 1.0},
-    {"dram__bytes_read.sum": 1.0, "dram__bytes_write.sum": 1.0},
-    {"dram__bytes_op_read.sum": 1.0, "dram__bytes_op_write.sum": 1.0},
-    {"dram_read_bytes": 1.0, "dram_write_bytes": 1.0},
 )
 
 #: What gets all that a roofline needs.
@@ -113,12 +103,12 @@ def roofline(database: Database, chosen: Filter | None = None) -> Roofline:
     """
     choice = chosen or Filter()
     launches = queries.launches(database, choice)
-    names = list(dict.fromkeys(name for sets in (_OPERATIONS, _DOUBLE, _BYTES) for one in sets for name in one))
+    names = list(dict.fromkeys(name for sets in (_OPERATIONS, _DOUBLE, DRAM_BYTES) for one in sets for name in one))
     found = fetch(database, choice, launches, names if len(launches) else [])
-    single, double = _sum(found, _OPERATIONS), _sum(found, _DOUBLE)
+    single, double = weighted_sum(found, _OPERATIONS), weighted_sum(found, _DOUBLE)
     flop = np.where(np.isnan(single), double, single + np.nan_to_num(double))
     table = pd.DataFrame(
-        {"flop": flop, "bytes": _sum(found, _BYTES), "time_ns": launches["duration_ns"].to_numpy(float)}
+        {"flop": flop, "bytes": weighted_sum(found, DRAM_BYTES), "time_ns": launches["duration_ns"].to_numpy(float)}
     )
     if launches.empty:
         none = pd.DataFrame(columns=["lacks", "kernels"])
@@ -148,15 +138,6 @@ def roofline(database: Database, chosen: Filter | None = None) -> Roofline:
     points["key"] = [key_of(*parts) for parts in points[KEYS["kernel"]].astype(str).itertuples(index=False, name=None)]
     ordered = points.sort_values("time_ns", ascending=False, kind="stable").reset_index(drop=True)
     return Roofline(ordered[[*KEYS["kernel"], *COLUMNS]], missing, peaks, len(rows))
-
-
-def _sum(values: Values, sets: tuple[dict[str, float], ...]) -> Array:
-    """Return the weighted sum of the first set of counters that each launch has in full, NaN where it has none."""
-    result: Array = np.full(len(values.launches), np.nan)
-    for one in reversed(sets):
-        found = values.of(list(one)).table() @ np.array(list(one.values()))
-        result = np.where(np.isnan(found), result, found)
-    return result
 
 
 def _peaks(names: list[str]) -> pd.DataFrame:

@@ -48,6 +48,33 @@ def test_a_trace_counts_before_a_profile(database: Database, profile) -> None:
     assert table["reason"].tolist() == ["wait"]
 
 
+def test_a_summary_without_sizes_times_the_sizes_of_the_profile(database: Database, profile) -> None:
+    stalls = {ISSUE.format("wait"): 3.0}
+    sizes = [_launch("a(int)", time, grid, stalls) for time, grid in ((10.0, "(1, 1, 1)"), (30.0, "(2, 1, 1)"))]
+    profile([*sizes, _launch("b(int)", 5.0, metrics=stalls)], name="stalls.csv")
+    spread = {"time.max": 90.0, "time.total": 800.0}
+    trace = [_launch(f"{n}(int)", t, None, spread, invocations=10) for n, t in zip("abc", (80, 80, 70), strict=True)]
+    for one in trace:
+        one["block"] = None
+    profile(trace, name="trace.csv", format="nsys-kern-sum")
+    table = kernel_table(database)
+    assert table[["kernel", "grid", "time_ns", "launches"]].to_numpy().tolist() == [
+        ["b(int)", "(1, 1, 1)", 800.0, 10],
+        ["c(int)", "", 700.0, 10],
+        ["a(int)", "(2, 1, 1)", 600.0, 1],
+        ["a(int)", "(1, 1, 1)", 200.0, 1],
+    ]
+    assert table["reason"].tolist() == ["wait", None, "wait", "wait"]
+
+
+def test_the_sizes_of_a_trace_come_together_where_the_profile_knows_none(database: Database, profile) -> None:
+    profile([{"name": "a(int)", "metrics": {ISSUE.format("wait"): 3.0}}], name="old.csv")
+    trace = [_launch("a(int)", time, f"({time:g}, 1, 1)") for time in (1.0, 2.0, 3.0)]
+    profile(trace, name="trace.csv", format="nsys-gpu-trace")
+    table = kernel_table(database)
+    assert table[["grid", "time_ns", "launches", "reason"]].to_numpy().tolist() == [["", 6.0, 3, "wait"]]
+
+
 def test_names_bring_sizes_together_and_shares_follow(database: Database, profile) -> None:
     launches = [
         _launch("void ns::gemm<4>(int)", 10.0, "(1, 1, 1)", {ISSUE.format("wait"): 1.0}, short_name="gemm"),

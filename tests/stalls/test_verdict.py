@@ -129,3 +129,41 @@ def test_real_profiles_have_verdicts(database: Database, profile, real) -> None:
     assert len(found) == 26
     assert (found["kind"] == "unknown").sum() == 2
     assert not found["sentence"].str.contains("DRAM").any()  # the file has no throughput
+
+
+RAW = {
+    "smsp__issue_active.sum": 107.0, "smsp__cycles_active.sum": 1000.0,
+    "dram__bytes.sum": (675e3, "byte"), "dram__cycles_active.sum": 300.0, "dram__cycles_elapsed.sum": 400.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("without", "gpu", "dram"),
+    [("", "V100", 75), ("dram__cycles_active.sum", "V100", 75), ("dram__cycles_active.sum", "unknown", None)],
+)
+def test_raw_counters_give_what_no_metric_states(
+    database: Database, profile, without: str, gpu: str, dram: float | None
+) -> None:
+    metrics = {name: value for name, value in RAW.items() if name != without}
+    stalls = {ACTIVE.format("long_scoreboard"): 80.0, ACTIVE.format("selected"): 20.0}
+    profile([{"name": "k", "duration_ns": 1000.0, "metrics": {**metrics, **stalls}}], gpu=gpu, cc=None)
+    row = counters(database).iloc[0]
+    assert row["issue_active"] == pytest.approx(10.7)
+    assert math.isnan(row["dram"]) if dram is None else row["dram"] == pytest.approx(dram)
+    sentence = verdicts(database)["sentence"].iloc[0]
+    assert "issue in only 11 %" in sentence
+    assert ("DRAM runs at 75 % of its peak" in sentence) == (dram is not None)
+
+
+def test_a_stated_percentage_comes_before_raw_counters(database: Database, profile) -> None:
+    stated = {"smsp__issue_active.avg.per_cycle_active": 0.5, "DRAM Throughput": (60.0, "%")}
+    profile([{"name": "k", "duration_ns": 1000.0, "metrics": {**RAW, **stated}}], gpu="V100", cc=None)
+    assert counters(database)[["issue_active", "dram"]].iloc[0].tolist() == [50, 60]
+
+
+def test_real_raw_counters_name_dram(database: Database, profile, real) -> None:
+    profile(real("xplacer-v100-ncu2019-spmv.txt"), gpu="V100", cc=None)
+    row = counters(database).iloc[0]
+    assert row["issue_active"] == pytest.approx(10.7, abs=0.05)
+    assert row["dram"] == pytest.approx(75, abs=1)
+    assert "DRAM runs at 75 %" in verdicts(database)["sentence"].iloc[0]

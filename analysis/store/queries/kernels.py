@@ -8,6 +8,7 @@ from analysis.errors import NotFoundError
 from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
+from analysis.store.queries.launches import COUNTED_SOURCES
 
 _COLUMNS = ("dataset", "gpu", "workload", "family", "phase", "source_id")
 
@@ -27,13 +28,13 @@ def by_source(database: Database, chosen: Filter) -> pd.DataFrame:
     -------
     pd.DataFrame
         dataset, workload, gpu, profile_id, source_id, kernel, short_name, grid, block (``""``: unknown), launches,
-        timed (launches with a duration), time_ns (of those), metrics (whether the file holds metrics of it),
-        simulated.
+        timed (launches with a duration), time_ns (of those), metrics (whether the file holds
+        stall reasons or counters: else it only measures time), simulated.
     """
     where, values = chosen.where(*_COLUMNS)
     return database.query(
         f"""WITH chosen AS (SELECT * FROM ({_LAUNCHES}) WHERE {where}),
-            measured AS (SELECT DISTINCT source_id FROM kernel_value)
+            measured AS {COUNTED_SOURCES}
             SELECT dataset, workload, gpu, profile_id, source_id, kernel, short_name, grid, block,
                    sum(invocations)::BIGINT AS launches,
                    coalesce(sum(invocations) FILTER (WHERE duration_ns IS NOT NULL), 0)::BIGINT AS timed,

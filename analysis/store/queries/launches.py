@@ -23,6 +23,18 @@ _CHOSEN = """
 """
 
 
+#: What a time trace says beside durations: their spread, the geometry of launches, and estimates made from it. Whatever
+#: holds any other metric was measured by counters or samples, which slow a program down.
+_TRACED = ("time.", "launch__", "kineto.")
+
+#: Sources with a stall reason or a counter, as SQL; the others only measure time.
+COUNTED_SOURCES = f"""
+    (SELECT DISTINCT source_id FROM kernel_value WHERE label_id IN (
+        SELECT label_id FROM kernel_label
+        WHERE family IS NOT NULL OR NOT ({" OR ".join(f"starts_with(metric, '{prefix}')" for prefix in _TRACED)})))
+"""
+
+
 def launches(database: Database, chosen: Filter) -> pd.DataFrame:
     """Return one row a launch, all numbers, ordered by kernel_id.
 
@@ -110,12 +122,10 @@ def values(
 
 
 def timing_sources(database: Database) -> list[int]:
-    """Return the sources with durations of kernels and no metrics, such as traces of Nsight Systems."""
+    """Return the sources with durations of kernels and neither stall reasons nor counters, such as time traces."""
     found = database.query(
-        """SELECT DISTINCT k.source_id FROM kernel k
-           WHERE k.duration_ns IS NOT NULL AND k.source_id IN (
-               SELECT source_id FROM source s
-               WHERE NOT EXISTS (SELECT 1 FROM kernel_value m WHERE m.source_id = s.source_id))"""
+        f"""SELECT DISTINCT source_id FROM kernel
+            WHERE duration_ns IS NOT NULL AND source_id NOT IN {COUNTED_SOURCES} ORDER BY source_id"""
     )
     return [int(number) for number in found["source_id"]]
 
