@@ -64,6 +64,12 @@ def evaluate(
             "--predictor", metavar="N", help="A predictor's name or your own package:Class; all when left out."
         ),
     ] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--features", metavar="KIND", help="Let predictors see this kind alone: stalls, counters, duty cycle."
+        ),
+    ] = None,
     include_flagged: FlaggedOption = False,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Folds computed at a time.")] = 1,
     cluster: Annotated[
@@ -95,6 +101,7 @@ def evaluate(
             include_flagged=include_flagged,
             progress=progress_line(),
             mechanism=mechanism,
+            evidence=features or None,
             n_jobs=workers if backend is None else -1,
             backend=backend,
         )

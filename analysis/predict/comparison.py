@@ -95,6 +95,7 @@ class Collected:
     calibrations: list[Calibration] = field(default_factory=list)
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
+    failure: str | None = None
 
 
 def fold_predictions(task: FoldTask, result: FoldResult) -> pd.DataFrame:

@@ -6,14 +6,12 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotEnoughDataError, UsageError
-from analysis.predict import execution, features, onemechanism, protocols
+from analysis.predict import execution, protocols
 from analysis.predict.base import needs
 from analysis.predict.comparison import Collected, Evaluation, bootstrap_of, comparison_row, fold_predictions
 from analysis.predict.execution import Progress
@@ -21,12 +19,10 @@ from analysis.predict.folding import FoldTask, run_fold
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.protocols import Fold
 from analysis.predict.registry import PREDICTORS, PredictorSpec, get
+from analysis.predict.selection import select_frame
 from analysis.predict.whitebox import SHARES_MODEL
-from analysis.reference import gpus as reference
 from analysis.store.database import Database
-from analysis.store.queries import coruns
 from analysis.store.queries import predictions as store
-from analysis.store.queries.sources import require_dataset
 
 #: Fewer measured runs than this carry no score.
 LEAST_RUNS = 30
@@ -46,6 +42,7 @@ def evaluate(
     mechanism: str | None = None,
     n_jobs: int = 1,
     backend: Callable[[], AbstractContextManager[Any]] | None = None,
+    evidence: Sequence[str] | None = None,
     save: bool = True,
 ) -> Evaluation:
     """Compare predictors on a data set's measured co-runs.
@@ -77,6 +74,8 @@ def evaluate(
         Folds at a time.
     backend : callable, optional
         A joblib backend context, to run the folds on a cluster.
+    evidence : sequence of str, optional
+        Kinds of features that predictors may see, of `selection.EVIDENCE`; all by default.
     save : bool
         Store the comparison with its out-of-fold predictions.
 
@@ -99,7 +98,7 @@ def evaluate(
     shots = 10 if runs is None else runs
     selected = select_frame(
         database, dataset, protocol, gpu, train_gpus, mechanism, include_flagged,
-        white_box=any(spec.white_box for spec in specs),
+        white_box=any(spec.white_box for spec in specs), evidence=evidence,
     )  # fmt: skip
     frame, test_gpu, from_gpus = selected.frame, selected.test_gpu, selected.train_gpus
     chosen = protocols.prepare(frame, protocol)
@@ -109,7 +108,7 @@ def evaluate(
     request = {
         "dataset": dataset, "protocol": protocol, "predictors": [spec.name for spec in specs], "gpu": gpu,
         "train_gpus": list(train_gpus) if train_gpus else None, "runs": runs, "include_flagged": include_flagged,
-        "mechanism": mechanism,
+        "mechanism": mechanism, "evidence": list(evidence) if evidence else None,
     }  # fmt: skip
     enough = about.runs >= LEAST_RUNS
     status = {
@@ -119,6 +118,8 @@ def evaluate(
     }  # fmt: skip
     running = [spec for spec in specs if status[spec.name] == "ok"]
     collected = _run(running, chosen, folds, protocol, shots, progress, n_jobs, backend)
+    status |= {name: found.failure for name, found in collected.items() if found.failure}
+    collected = {name: found for name, found in collected.items() if not found.failure}
     bootstrap = bootstrap_of(about, chosen, folds)
     rows = [
         comparison_row(spec, protocol, status[spec.name], collected.get(spec.name), len(folds), bootstrap)
@@ -149,7 +150,11 @@ def evaluate(
         flagged=sorted({workload for _, workload in frame.flagged}),
         simulated=frame.simulated,
         leaky=protocol in protocols.LEAKY,
-        notes=[*selected.notes, *_shared(specs, frame.simulated)],
+        notes=[
+            *selected.notes,
+            *([f"Predictors see {' and '.join(evidence)} alone, beside the configuration."] if evidence else []),
+            *_shared(specs, frame.simulated),
+        ],
         request=request,
         seconds=time.perf_counter() - started,
     )
@@ -166,71 +171,6 @@ def _specs(predictors: Sequence[str] | None) -> list[PredictorSpec]:
     always = ("no-interference", "train-median")
     asked = [get(name) for name in dict.fromkeys(predictors) if name not in always]
     return [*(PREDICTORS[name] for name in always), *asked]
-
-
-@dataclass(frozen=True)
-class Selected:
-    """The rows that a question is about.
-
-    Attributes
-    ----------
-    frame : TrainingFrame
-        The rows.
-    test_gpu, train_gpus : str or None, list of str or None
-        Under ``unseen-gpu``, what was asked for.
-    notes : tuple of str
-        What is to be said about the choice of rows.
-    """
-
-    frame: TrainingFrame
-    test_gpu: str | None
-    train_gpus: list[str] | None
-    notes: tuple[str, ...]
-
-
-def select_frame(
-    database: Database,
-    dataset: str,
-    protocol: str,
-    gpu: str | None,
-    train_gpus: Sequence[str] | None,
-    mechanism: str | None,
-    include_flagged: bool,
-    *,
-    white_box: bool = False,
-) -> Selected:
-    """Build the frame of one mechanism; under ``unseen-gpu`` the GPU that was asked for is the test, not a filter."""
-    if protocol not in protocols.PROTOCOLS:
-        raise UsageError(f"there is no protocol {protocol!r}", f"Choose one of {', '.join(protocols.PROTOCOLS)}.")
-    require_dataset(database, dataset)
-    available = sorted(set(coruns.gpus_and_mechanisms(database, dataset)["gpu"].astype(str)))
-    options = {"include_flagged": include_flagged, "white_box": white_box}
-    if protocol != "unseen-gpu":
-        gpus = resolve_gpus(gpu, available, dataset)
-        mechanisms, notes = onemechanism.choose(database, dataset, gpus, mechanism)
-        return Selected(features.build(database, dataset, gpus, mechanisms, **options), None, None, tuple(notes))
-    test = resolve_gpus(gpu, available, dataset)[0] if gpu else None
-    train = [name for word in train_gpus or () for name in resolve_gpus(word, available, dataset)] or None
-    wanted = None if train is None or test is None else [*train, test]
-    mechanisms, notes = onemechanism.choose(database, dataset, wanted, mechanism)
-    return Selected(features.build(database, dataset, wanted, mechanisms, **options), test, train, tuple(notes))
-
-
-def resolve_gpus(wanted: str | None, available: Sequence[str], dataset: str) -> list[str]:
-    """Return the GPUs of a data set's co-runs that a user's word means.
-
-    Raises
-    ------
-    NotEnoughDataError
-        If the data set has no co-run on it.
-    """
-    found = reference.resolve(wanted, available)
-    if not found:
-        there = ", ".join(available) if available else "no GPU at all"
-        raise NotEnoughDataError(
-            f"data set {dataset} has no co-run on {wanted}", f"Choose one of those it was measured on: {there}."
-        )
-    return found
 
 
 def _status(spec: PredictorSpec, protocol: str, frame: TrainingFrame) -> str:
@@ -272,6 +212,9 @@ def _run(
     for number, result in execution.run(run_fold, tasks, progress, n_jobs=n_jobs, backend=backend):
         task = tasks[number]
         into = collected[task.predictor]
+        if result.failure:
+            into.failure = f"failed: {task.fold.label}: {result.failure}"
+            continue
         into.parts[number] = fold_predictions(task, result)
         into.fit_seconds += result.fit_seconds
         into.predict_seconds += result.predict_seconds

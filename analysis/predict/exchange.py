@@ -13,11 +13,12 @@ import pandas as pd
 from analysis.errors import InputRefusedError, StallScopeError, UsageError, Where
 from analysis.predict import protocols
 from analysis.predict.comparison import Collected, bootstrap_of, comparison_row
-from analysis.predict.evaluate import evaluate, select_frame
+from analysis.predict.evaluate import evaluate
 from analysis.predict.execution import Progress
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.protocols import Fold
 from analysis.predict.registry import DEFAULT, PredictorSpec
+from analysis.predict.selection import select_frame
 from analysis.store.database import Database
 from analysis.store.queries import predictions as store
 
@@ -176,7 +177,7 @@ def read_predictions(path: Path) -> pd.DataFrame:
             line = int(np.flatnonzero(wrong)[0]) + 2
             kind = "a positive number" if name == "predicted" else "a number" if name not in KEYS else "a whole number"
             raise InputRefusedError(
-                f"{table[name].iloc[line - 2]!r} is not {kind}", "Slowdowns are plain ratios, 1.34 is 34 % slower.",
+                f"'{table[name].iloc[line - 2]}' is not {kind}", "Slowdowns are plain ratios, 1.34 is 34 % slower.",
                 Where(path.name, line, name),
             )  # fmt: skip
         table[name] = numbers.astype(np.int64) if name in KEYS else numbers.astype(float)
@@ -206,8 +207,8 @@ def rank(
     Returns
     -------
     list of dict
-        Rows of a comparison, the best first: theirs, and those of the newest stored comparison of the same request. If
-        there is none, the default predictor and the references are evaluated.
+        Rows of a comparison, the best first: theirs, and the newest row of every predictor that was scored on the same
+        request. The default predictor and the references are evaluated where they were not.
 
     Raises
     ------
@@ -274,15 +275,21 @@ def _place(rows: pd.DataFrame) -> str:
 
 
 def _ours(database: Database, division: Division, progress: Progress | None) -> list[dict[str, Any]]:
+    """Return the newest row of every predictor that was scored on these very rows; else score the default."""
     wanted = division.request
+    tested = {int(row) for fold in division.folds for row in fold.test}
+    found: dict[str, dict[str, Any]] = {}
     for stored in store.evaluations(database, str(wanted["dataset"])).to_dict("records"):
-        same = all(stored["request"].get(name) == value for name, value in wanted.items())
-        tested = {int(row) for fold in division.folds for row in fold.test}
+        request = stored["request"]
+        same = all(request.get(name) == value for name, value in wanted.items()) and not request.get("evidence")
         if same and stored["result"]["n"] == len(tested):
-            found: list[dict[str, Any]] = stored["result"]["rows"]
-            return found
-    made = evaluate(
-        database, str(wanted["dataset"]), str(wanted["protocol"]), [DEFAULT], wanted["gpu"], wanted["train_gpus"],
-        wanted["runs"], bool(wanted["include_flagged"]), progress, mechanism=wanted["mechanism"],
-    )  # fmt: skip
-    return made.rows
+            for row in stored["result"]["rows"]:
+                found.setdefault(str(row["predictor"]), row)
+    if DEFAULT not in found:
+        made = evaluate(
+            database, str(wanted["dataset"]), str(wanted["protocol"]), [DEFAULT], wanted["gpu"], wanted["train_gpus"],
+            wanted["runs"], bool(wanted["include_flagged"]), progress, mechanism=wanted["mechanism"],
+        )  # fmt: skip
+        for row in made.rows:
+            found.setdefault(str(row["predictor"]), row)
+    return list(found.values())

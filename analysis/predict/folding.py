@@ -41,7 +41,7 @@ class FoldTask:
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What a fold gave: ln S of the test rows, their intervals, and how long it took."""
+    """What a fold gave: ln S of the test rows, their intervals, and how long it took; or why it gave nothing."""
 
     predicted: Floats
     low: Floats
@@ -49,21 +49,39 @@ class FoldResult:
     calibration: Calibration | None
     fit_seconds: float
     predict_seconds: float
+    failure: str | None = None
 
 
 def run_fold(task: FoldTask) -> FoldResult:
-    """Fit one predictor on a fold's training rows and predict its test rows; calibrate on training rows alone."""
+    """Fit one predictor on a fold's training rows and predict its test rows; calibrate on training rows alone.
+
+    A predictor that breaks, or answers with what is no slowdown, spoils its own row of the comparison and no other.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            # A network that stops early is still a baseline; its figure says how good it is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return _fitted_fold(task)
+    except Exception as error:
+        nothing = np.full(0, np.nan)
+        said = " ".join(str(error).split())[:200]
+        return FoldResult(nothing, nothing, nothing, None, 0.0, 0.0, f"{type(error).__name__}: {said}")
+
+
+def _fitted_fold(task: FoldTask) -> FoldResult:
     frame, fold = task.frame, task.fold
     train = frame.take(fold.train)
     started = time.perf_counter()
-    with warnings.catch_warnings():
-        # A network that stops early is still a baseline; its figure says how good it is.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = clone(task.estimator).fit(train.X, train.y)
+    fitted = clone(task.estimator).fit(train.X, train.y)
     fit_seconds = time.perf_counter() - started
     started = time.perf_counter()
     predicted = np.asarray(fitted.predict(frame.X.iloc[fold.test]), dtype=np.float64)
     predict_seconds = time.perf_counter() - started
+    if predicted.shape != (len(fold.test),):
+        raise ValueError(f"predict gave {predicted.size:,} values for {len(fold.test):,} rows")
+    wrong = ~np.isfinite(np.exp(predicted))
+    if wrong.any():
+        raise ValueError(f"predict gave no finite slowdown for {int(wrong.sum()):,} of {len(wrong):,} rows (ln S)")
     calibration = calibrate_by_groups(fitted, train, task.protocol, task.runs) if task.calibrate else None
     if calibration is None:
         low = high = np.full(len(predicted), np.nan)

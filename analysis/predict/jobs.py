@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,11 +16,18 @@ from analysis.predict.folding import deviation_of
 from analysis.predict.gather import UNCAPPED, Gathered, gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import shown_number
+from analysis.predict.quantities import QUANTITIES
 from analysis.predict.terms import schema
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
+
+#: What is said where a model knows nothing of a job that it could use.
+GUESS = (
+    "the model knows nothing of a job that it could use, so that this is hardly more than its mean; with stall "
+    "profiles the white box (model white-box:DATASET) says more"
+)
 
 #: Asides in the meaning of a column, left out of a list.
 _BRACKETS = re.compile(r" ?\([^)]*\)")
@@ -144,7 +151,10 @@ def predict_jobs(
         low, high = calibration.interval(predicted, deviation_of(estimator, found.X, calibration))
         lows, highs = [float(value) for value in np.exp(low)], [float(value) for value in np.exp(high)]
     measured, simulated = _measured(database, found, jobs)
-    tiers = [verdict.evidence_of(found.profiles[job]) for job in jobs]
+    read = _read(manifest)
+    tiers = [verdict.evidence_of(found.profiles[job], read) for job in jobs]
+    if read is not None and "none" in tiers and not set(jobs) <= set(manifest.workloads):
+        reasons = [(*one, GUESS) for one in reasons]
     evidence = "measured" if all(value is not None for value in measured) else verdict.weakest(tiers)
     memory = memory_fit(
         [float(found.profiles[job]["peak_memory"]) for job in jobs],
@@ -179,7 +189,7 @@ def predict_jobs(
             memory=memory,
             verdict=decision,
             why=why,
-            missing=_missing(found, job, memory, evidence),
+            missing=_missing(found, job, memory, evidence, read),
             simulated=simulated,
             thread_percentage=found.caps[row] if found.caps[row] < UNCAPPED else None,
         )
@@ -257,13 +267,45 @@ def _kind(profile: pd.Series[Any]) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _missing(found: Gathered, job: str, memory: str, evidence: str) -> tuple[str, ...]:
+def _read(manifest: Manifest) -> set[str] | None:
+    """Return the quantities that the model reads of a profile; None for one that goes by names or computes its own."""
+    columns = [schema()[name] for name in manifest.columns]
+    if not columns or any(column.what == "white box" for column in columns):
+        return None
+    return {column.quantity for column in columns}
+
+
+#: What gets each kind of evidence; JOB is the program.
+_COMMANDS = {
+    "counters": "ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv",
+    "duty cycle": "nvidia-smi --query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used --format=csv "
+    "-lms 100 > job.csv, while it runs alone",
+}  # fmt: skip
+
+
+def _missing(found: Gathered, job: str, memory: str, evidence: str, read: Collection[str] | None) -> tuple[str, ...]:
+    """Say what would make the answer better, each with the command that gets it."""
     profile = found.profiles[job]
     missing = []
     if memory == "unknown" and not np.isfinite(float(profile["peak_memory"])):
-        missing.append("peak memory: run the job alone and note nvidia-smi's memory.used at its peak")
+        missing.append(f"peak memory: {_COMMANDS['duty cycle']}")
+    for kind, command in _COMMANDS.items():
+        names = [
+            _BRACKETS.sub("", quantity.meaning).split(",")[0]
+            for quantity in QUANTITIES
+            if quantity.what == kind and quantity.name in (read or ()) and _unknown(profile, quantity.name)
+        ]
+        if names:
+            missing.append(f"{', '.join(names)}: {command}")
     if verdict.evidence_of(profile) in ("none", "telemetry"):
-        missing.append("stall profile: ncu --set full --csv --page details on a few iterations of the job alone")
+        missing.append(f"stall profile: {_COMMANDS['counters']}")
     if evidence != "measured" and not found.calibrated:
-        missing.append("a measured co-run on this GPU: stallscope capture, or the co-run table of the template")
+        missing.append(
+            "a measured co-run on this GPU: stallscope capture corun --mechanism mps --workload A --workload B -- "
+            "JOB_A ::: JOB_B, or the co-run table of the template"
+        )
     return tuple(missing)
+
+
+def _unknown(profile: pd.Series[Any], name: str) -> bool:
+    return name != "peak_memory" and not np.isfinite(float(profile[name]))

@@ -14,11 +14,12 @@ from analysis.numbers import significant
 from analysis.predict import active, execution, features
 from analysis.predict import profiles as solo_profiles
 from analysis.predict.active import Candidates
-from analysis.predict.evaluate import LEAST_RUNS, resolve_gpus
+from analysis.predict.evaluate import LEAST_RUNS
 from analysis.predict.execution import Progress
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.pairgp import take
 from analysis.predict.schema import Floats
+from analysis.predict.selection import resolve_gpus
 from analysis.predict.structured import StructuredGP
 from analysis.store.database import Database
 from analysis.store.filters import Filter

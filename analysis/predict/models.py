@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.errors import ModelRefusedError, NotEnoughDataError
 from analysis.predict import execution, features, modelfile, onemechanism, untrained
 from analysis.predict.base import needs
-from analysis.predict.evaluate import LEAST_RUNS, resolve_gpus
+from analysis.predict.evaluate import LEAST_RUNS
 from analysis.predict.execution import Progress
 from analysis.predict.folding import calibrate_by_groups
 from analysis.predict.frame import TrainingFrame
@@ -23,6 +23,7 @@ from analysis.predict.intervals import Calibration
 from analysis.predict.jobs import JobPrediction, predict_jobs
 from analysis.predict.manifest import Manifest, column_ranges, now, package_versions, schema_hash, used_columns
 from analysis.predict.registry import DEFAULT, get
+from analysis.predict.selection import resolve_gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns

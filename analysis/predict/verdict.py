@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,12 +20,20 @@ WORTHWHILE = 1.1
 _BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES}
 
 
-def evidence_of(profile: pd.Series) -> Evidence:
-    """Return the best kind of evidence that a solo profile holds."""
+def evidence_of(profile: pd.Series, read: Collection[str] | None = None) -> Evidence:
+    """Return the best kind of evidence that a solo profile holds.
+
+    Parameters
+    ----------
+    profile : pd.Series
+        Quantities by name; NaN where unknown.
+    read : collection of str, optional
+        Quantities that the model reads: what it doesn't look at is no evidence for what it says.
+    """
     known = {
         _BY_WHAT[str(name)]
         for name, value in profile.items()
-        if str(name) in _BY_WHAT and isinstance(value, float) and np.isfinite(value)
+        if str(name) in _BY_WHAT and isinstance(value, float) and np.isfinite(value) and (read is None or name in read)
     }
     for what, tier in (("stalls", "stalls"), ("counters", "counters"), ("duty cycle", "telemetry")):
         if what in known:

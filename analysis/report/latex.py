@@ -35,7 +35,10 @@ def comparison_latex(result: Mapping[str, Any]) -> str:
     """Return a stored comparison of predictors as LaTeX."""
     name = f"{result['dataset']}-{result['protocol']}"
     plain = "".join(character if character.isalnum() else "-" for character in name)
-    return to_latex(comparison.evaluation_table(result), label=f"tab:{plain}")
+    table = comparison.evaluation_table(result)
+    lacking = comparison.missing_inputs(result)
+    caption = " ".join(part for part in (table.caption, lacking) if part)
+    return to_latex(table.model_copy(update={"caption": caption}), label=f"tab:{plain}")
 
 
 _SPECIAL = {

@@ -47,20 +47,27 @@ def sentence(result: Mapping[str, Any]) -> str:
     plain = {row["predictor"]: row["mape"] for row in result["rows"]}
     protocol = markdown.plain(result["protocol"])
     if best is None:
+        baselines = _baselines(plain)
+        if baselines:
+            return f"Only the baselines were scored under {protocol}: {' and '.join(baselines)}."
         needs = next((row["status"] for row in result["rows"] if row["status"] != "ok"), "no predictor has its inputs")
         return f"No score under {protocol}: {markdown.plain(needs, 200)}."
     text = f"**{markdown.plain(best['title'])}** is off by **{significant(best['mape'])} %** under {protocol}"
     if best["mape_ci"]:
         low, high = best["mape_ci"]
         text += f" ({significant(low)} to {significant(high)} over workloads)"
-    baselines = [
-        f"{words} {significant(plain[name])} %"
-        for name, words in ((MEDIAN, "the train median"), (NONE, "no interference"))
-        if plain.get(name) is not None
-    ]
+    baselines = _baselines(plain)
     text += f"; {' and '.join(baselines)}" if baselines else ""
     beaten = plain.get(MEDIAN) is not None and best["mape"] >= plain[MEDIAN]
     return text + (". It has learnt nothing that the median does not know." if beaten else ".")
+
+
+def _baselines(errors: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{words} {significant(errors[name])} %"
+        for name, words in ((MEDIAN, "the train median"), (NONE, "no interference"))
+        if errors.get(name) is not None
+    ]
 
 
 def frame_of(result: Mapping[str, Any]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from analysis.predict import models, onemechanism
 from analysis.predict.evaluate import evaluate
 from analysis.predict.protocols import PROTOCOLS
 from analysis.predict.registry import DEFAULT, PREDICTORS
+from analysis.predict.selection import EVIDENCE
 from analysis.store.database import Database
 from analysis.ui import access
 from analysis.ui.resources import cached, database, jobs
@@ -44,10 +45,13 @@ class Request:
     mechanism: str | None
     include_flagged: bool
     runs: int | None
+    evidence: tuple[str, ...] = ()
+    train_gpus: tuple[str, ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain values, for the record of the job."""
-        return {**vars(self), "predictors": list(self.predictors)}
+        lists = {name: list(getattr(self, name)) for name in ("predictors", "evidence", "train_gpus")}
+        return {**vars(self), **lists}
 
 
 def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
@@ -86,6 +90,14 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
             gpu = st.selectbox(
                 "GPU", [every, *choices["gpu"]], key="train-gpu", help="For an unseen GPU: the one to test on."
             )
+            train_gpus = st.multiselect(
+                "Train on", choices["gpu"], key="train-gpus", placeholder="All others",
+                help="Only for an unseen GPU: the GPUs whose runs may be learnt from.",
+            )  # fmt: skip
+            evidence = st.multiselect(
+                "Features", list(EVIDENCE), key="evidence", placeholder="All",
+                help="What predictors may see of a job alone, beside how it is configured.",
+            )  # fmt: skip
             mechanism = mechanism_of(dataset, key="train-mechanism")
             runs = st.number_input(
                 "Measured runs of the new family", 2, 20, 10, help="Only for a new family with few runs."
@@ -106,6 +118,8 @@ def form(dataset: str, choices: Mapping[str, list[str]]) -> Request | None:
         mechanism=mechanism,
         include_flagged=bool(flagged),
         runs=int(runs) if protocol == "few-shot" else None,
+        evidence=tuple(evidence),
+        train_gpus=tuple(train_gpus) if protocol == "unseen-gpu" else (),
     )
 
 
@@ -140,6 +154,8 @@ def compare(opened: Database, request: Request, progress: Progress) -> dict[str,
         mechanism=request.mechanism,
         runs=request.runs,
         include_flagged=request.include_flagged,
+        evidence=request.evidence or None,
+        train_gpus=request.train_gpus or None,
         progress=progress,
     )
     return {"evaluation_id": result.evaluation_id, "dataset": request.dataset, "seconds": result.seconds}

@@ -57,6 +57,24 @@ class Breaks(BaseEstimator, RegressorMixin):
         return np.zeros(len(X))
 
 
+class Nans(Breaks):
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+class Huge(Nans):
+    def predict(self, X):
+        return np.full(len(X), 1e4)
+
+
+class TooFew(Nans):
+    def predict(self, X):
+        return np.zeros(3)
+
+
 def _row(found, name: str) -> dict:
     return next(row for row in found.rows if row["predictor"] == name)
 
@@ -200,9 +218,26 @@ def test_progress_is_reported_during_a_long_fit_and_cancel_does_not_wait_for_it(
     assert max(np.diff(seen)) < 2.0
 
 
-def test_a_predictor_that_breaks_is_named(shared_syn: Database) -> None:
-    with pytest.raises(ValueError, match="on purpose"):
-        evaluate(shared_syn, "syn", "unseen-pair", [f"{__name__}:Breaks"], save=False)
+def test_a_predictor_that_breaks_spoils_its_own_row_alone(shared_syn: Database) -> None:
+    names = [f"{__name__}:{name}" for name in ("Breaks", "Nans", "Huge", "TooFew")]
+    found = {row["predictor"]: row for row in evaluate(shared_syn, "syn", "unseen-pair", names, save=False).rows}
+    for name, words in zip(names, ("on purpose", "no finite slowdown", "no finite slowdown", "3 values"), strict=True):
+        assert found[name]["status"].startswith("failed: "), name
+        assert words in found[name]["status"]
+        assert found[name]["mape"] is None
+    assert found["train-median"]["status"] == "ok"
+    assert found["train-median"]["mape"] > 0
+
+
+def test_features_of_one_kind_alone(shared_syn: Database) -> None:
+    stalls = evaluate(shared_syn, "syn", "unseen-pair", ["kace-linear", "ridge"], evidence=["stalls"], save=False)
+    status = {row["predictor"]: row["status"] for row in stalls.rows}
+    assert status["kace-linear"].startswith("needs: "), "there are no counters to be seen"
+    counters = evaluate(shared_syn, "syn", "unseen-pair", ["ridge"], evidence=["counters"], save=False)
+    assert counters.rows[-1]["status"] == "ok"
+    assert "counters alone" in " ".join(counters.notes)
+    with pytest.raises(UsageError, match="no features of the kind"):
+        evaluate(shared_syn, "syn", "unseen-pair", ["ridge"], evidence=["magic"], save=False)
 
 
 def test_refusals(shared_syn: Database) -> None:

@@ -41,7 +41,7 @@ def test_stall_profiles_without_counters_get_an_answer(database: Database, tmp_p
     assert [one.workload for one in found] == ["mine", "yours"]
     for one in found:
         assert one.slowdown > 0
-        assert one.evidence == "stalls"
+        assert one.evidence == "stalls", "a model that goes by names is no worse for it"
         assert one.memory == "unknown"
         assert one.verdict != "share"
         assert one.extrapolating
@@ -55,6 +55,10 @@ def test_what_is_unknown_stands_in_one_reason(database: Database, tmp_path: Path
         import_paths(database, [_stalls_only(tmp_path / f"{name}.csv", 50.0 + len(name))], workload=name,
                      gpu="V100-32GB", dataset="own")  # fmt: skip
     found = models.predict(database, card.model_id, "V100-32GB", ["mine", "yours"], dataset="own")
+    assert {one.evidence for one in found} == {"none"}, "the model reads counters, and there are none"
+    assert any("white-box" in text for text in found[0].reasons)
+    assert any("ncu" in text for text in found[0].missing)
+    assert any("nvidia-smi" in text for text in found[0].missing)
     lacking = [text for text in found[0].reasons if "lacks" in text]
     assert len(lacking) == 2
     assert any("its own profile" in text for text in lacking)
