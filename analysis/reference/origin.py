@@ -1,4 +1,4 @@
-"""The words for where numbers come from, measured on a GPU or made by a simulator; whoever shows some takes them here."""
+"""Words for where numbers come from, measured on a GPU or made by a simulator; whoever shows some takes them here."""
 
 from __future__ import annotations
 

@@ -35,6 +35,47 @@ def test_shares_and_profiles_go_to_the_jobs_in_order() -> None:
     assert [row["setting"] for row in rows] == ["3g.40gb", "4g.40gb"]  # type: ignore[attr-defined]
 
 
+def test_every_setting_of_a_mechanism_is_an_option() -> None:
+    def slowdowns(*options: str) -> list[float]:
+        code, rows = run("run", "--gpu", "A100-80GB", *PAIR, *options)
+        assert code == 0, rows
+        return [row["slowdown"] for row in rows]  # type: ignore[attr-defined]
+
+    slices = ("--mechanism", "time-slicing")
+    assert (
+        slowdowns(*slices, "--quantum-ms", "0.5")[0] > slowdowns(*slices)[0] > slowdowns(*slices, "--switch-ms", "0")[0]
+    )
+    tally = ("--mechanism", "tally", "--turnaround-us")
+    assert slowdowns(*tally, "5000")[0] > slowdowns(*tally, "10")[0]
+    mig = ("--mechanism", "mig", "--profile")
+    apart = slowdowns(*mig, "1c.3g.40gb", "--profile", "2c.3g.40gb")
+    assert apart[0] > slowdowns(*mig, "2c.3g.40gb", "--profile", "1c.3g.40gb")[0]
+    inside = ("--mechanism", "mps-in-mig", "--profile", "3g.40gb", "--profile", "3g.40gb")
+    assert slowdowns(*inside)[0] > slowdowns(*inside, "--instance", "0", "--instance", "1")[0]
+    assert slowdowns("--noise") != slowdowns() != slowdowns("--solo-bias")
+    assert slowdowns("--noise", "--seed", "1") != slowdowns("--noise", "--seed", "2")
+    _, rows = run("run", "--gpu", "A100-80GB", *PAIR, "--memory-cap", "1000", "--memory-cap", "40000")
+    assert {row["outcome"] for row in rows} == {"did_not_run"}  # type: ignore[attr-defined]
+    for wrong in (("--quantum-ms", "1"), (*slices, "--profile", "3g.40gb"), (*slices, "--quantum-ms", "0")):
+        assert run("run", "--gpu", "A100-80GB", *PAIR, *wrong)[0] == 2
+
+
+def test_a_server_that_can_not_keep_up_and_who_goes_first_are_said() -> None:
+    jobs = ("--job", "dcgan_bs64_fp32_train", "--job", "llama-7b-prefill_bs1_fp16_infer")
+    _, rows = run(
+        "run", "--gpu", "A100-80GB", *jobs, "--mechanism", "static", "--percentage", "95", "--percentage", "5"
+    )
+    assert rows[1]["outcome"] == "can't keep up"  # type: ignore[index]
+    assert rows[1]["p99_ms"] is None  # type: ignore[index]
+    assert rows[1]["utilisation"] >= 1  # type: ignore[index]
+    for mechanism in ("mps-priority", "all"):
+        _, rows = run("run", "--gpu", "A100-80GB", *jobs, "--mechanism", mechanism)
+        assert {row["workload"] for row in rows if row["first"]} == {"dcgan_bs64_fp32_train"}  # type: ignore[attr-defined]
+    result = runner.invoke(app, ["simulate", "run", "--gpu", "A100-80GB", *jobs, "--mechanism", "all"])
+    for words in ("p50 shared", "p99 of a step", "TTFT", "The first --job goes first", "50 % of the SMs each"):
+        assert words in " ".join(result.stdout.split()), words
+
+
 def test_the_online_variant_says_what_it_is() -> None:
     code, rows = run("online", "--gpu", "V100", *PAIR)
     assert code == 0

@@ -142,3 +142,17 @@ def test_a_template_is_no_simulated_data(database: Database, tmp_path: Path) -> 
     path.write_text(CORUNS.csv())
     import_paths(database, [path])
     assert sample.state(database) == "absent"
+
+
+def test_an_empty_page_offers_the_sample(app: Open) -> None:
+    for name, key in ((PAGE, "empty-sample"), ("pages/explore/stalls.py", "empty-sample")):
+        assert key in [button.key for button in app(name).button], name
+
+
+def test_while_the_sample_loads_no_page_says_that_nothing_is_there(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.ui.sample.loading", lambda: True)
+    page = app("pages/home/overview.py")
+    assert "sample is loading" in texts(page)
+    assert "Nothing is loaded yet" not in texts(page)
+    assert "empty-upload" not in [button.key for button in page.button]
+    assert any("sample is loading" in info.value for info in page.info)
