@@ -45,7 +45,7 @@ class Client:
     ) -> tuple[int, Any]:
         """Return the status and the JSON document, or the text of another form."""
         sent = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=900 if method == "POST" else 60)
         try:
             connection.request(method, path, body, {**sent, **(headers or {})})
             answer = connection.getresponse()
