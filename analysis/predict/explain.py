@@ -13,7 +13,7 @@ from analysis.errors import NotEnoughDataError
 from analysis.predict import features, models
 from analysis.predict.gather import gather
 from analysis.predict.manifest import Manifest
-from analysis.predict.naming import Feature, feature_of, shown_value
+from analysis.predict.naming import feature_of, shown_value
 from analysis.predict.schema import Floats
 from analysis.predict.sentences import Start, sentence
 from analysis.predict.shapley import Contributions, contributions, explained_exactly
@@ -176,20 +176,20 @@ def explain(
 def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -> list[Explanation]:
     """Turn contributions by column into explanations by feature, one a row."""
     found = []
-    owners = {str(name): feature_of(str(name)) for name in parts.values.columns}
+    owners = [feature_of(str(name)) for name in parts.values.columns]
+    distinct = list(dict.fromkeys(owners))
+    member = np.array([[owner == feature for feature in distinct] for owner in owners], dtype=np.float64)
+    sums = parts.values.to_numpy(dtype=np.float64) @ member.reshape(len(owners), len(distinct))
     for row in range(len(X)):
-        sums: dict[Feature, float] = {}
-        for name, value in parts.values.iloc[row].items():
-            sums[owners[str(name)]] = sums.get(owners[str(name)], 0.0) + float(value)
-        ordered = sorted(sums.items(), key=lambda item: -abs(item[1]))
+        about = X.iloc[row]
+        order = np.argsort(-np.abs(sums[row]), kind="stable")
+        ordered = [(distinct[place], float(sums[row, place])) for place in order]
         listed = tuple(
-            Contribution(
-                feature.label, feature.whose, feature.what, feature.group, shown_value(feature, X.iloc[row]), value
-            )
+            Contribution(feature.label, feature.whose, feature.what, feature.group, shown_value(feature, about), value)
             for feature, value in ordered
         )
         base, prediction = float(parts.base[row]), float(predicted[row])
-        own, others = str(X["workload"].iloc[row]), tuple(X["others"].iloc[row])
+        own, others = str(about["workload"]), tuple(about["others"])
         found.append(
             Explanation(
                 workload=own,

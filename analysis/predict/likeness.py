@@ -82,7 +82,7 @@ class Likeness:
     def _value(self, name: str, column: str) -> Any:
         if column not in self.table:
             return None
-        value = self.table.at[name, column]
+        value: Any = self.table.at[name, column]
         return None if pd.isna(value) else value
 
     def _shown(self, name: str, column: str) -> str:

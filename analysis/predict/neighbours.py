@@ -41,11 +41,12 @@ def measured_sets(database: Database, dataset: str, gpu: str, mechanism: str) ->
         )
     table = pd.DataFrame(rows, columns=["jobs", "values", "simulated"])
     found = []
-    for jobs, part in table.groupby("jobs", sort=True):
+    for _, part in table.groupby("jobs", sort=True):
+        names = tuple(part["jobs"].iloc[0])
         values = np.median(np.array(part["values"].tolist(), dtype=np.float64), axis=0)
         found.append(
             {
-                "jobs": jobs, "k": len(jobs), "values": tuple(float(value) for value in values),
+                "jobs": names, "k": len(names), "values": tuple(float(value) for value in values),
                 "worst": float(values.max()), "stp": float((1.0 / values).sum()), "runs": len(part),
                 "simulated": bool(part["simulated"].any()),
             }
@@ -86,13 +87,14 @@ def nearest_runs(
     place = {name: number for number, name in enumerate(names)}
     apart = np.array([[like.apart(job, name) for name in names] for job in jobs])
     difference = np.empty(len(sets))
-    for k, part in sets.groupby("k"):
+    for _, part in sets.groupby("k"):
+        k = int(part["k"].iloc[0])
         members = np.array([[place[name] for name in found] for found in part["jobs"]])
         costs = [
             sum(apart[job, members[:, slot]] for slot, job in enumerate(order))
-            for order in itertools.permutations(range(len(jobs)), int(k))
+            for order in itertools.permutations(range(len(jobs)), k)
         ]
-        difference[part.index] = np.min(costs, axis=0) + _LACKS * (len(jobs) - int(k))
+        difference[part.index] = np.min(costs, axis=0) + _LACKS * (len(jobs) - k)
     sets = sets.assign(difference=difference).sort_values("difference", kind="stable").head(most)
     shown = sets.assign(
         slowdowns=["; ".join(f"{value:.2f} x" for value in values) for values in sets["values"]],

@@ -132,7 +132,7 @@ def _kernels(kernels: pd.DataFrame, shares: pd.DataFrame) -> Section:
     if len(kernels) > _KERNELS:
         said += f"; the {_KERNELS} listed here take {known:.0f} % of the GPU time that is known"
     blocks: list[Block] = [Text(sentences=(f"{said}.",))]
-    parts = dict(list(shares.groupby("gpu", sort=False))) if len(shares) else {}
+    parts = {str(gpu): part for gpu, part in shares.groupby("gpu", sort=False)} if len(shares) else {}
     for gpu, part in parts.items():
         blocks.append(figure(f"What each kernel waits for on {gpu}", stall_heatmap(part, most=25)))
     caption = "Of several files of one job the one with the most time counts for a kernel; shares are of warp cycles."

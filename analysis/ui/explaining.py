@@ -53,7 +53,7 @@ def member(one: Explanation) -> None:
     beside = plain(", ".join(one.co_workloads), 160)
     frame.subheading(f"{plain(one.workload)} beside {beside}: {slowdown(one.slowdown)}")
     table = one.table()
-    steps = table.drop(columns=["whose"]).to_dict("records")  # the feature's name says whose it is
+    steps: list[Any] = table.drop(columns=["whose"]).to_dict("records")  # the feature's name says whose it is
     figure = waterfall(one.base, steps, one.prediction, start=STARTS[one.start], theme=theme())
     frame.chart(figure, name="waterfall", alt=alt_text(figure), table=table, columns=COLUMNS)
     left, right = st.columns(2)
@@ -172,9 +172,8 @@ def family(found: GlobalImportance, heading: st.delta_generator.DeltaGenerator) 
     one = cohort(found, name if name in names else names[0])
     with heading:
         frame.answer(sentence(one.sentence, 600))
-    figure = waterfall(
-        one.base, one.table.drop(columns=["whose"]).to_dict("records"), one.mean, start="all jobs", theme=theme()
-    )
+    steps: list[Any] = one.table.drop(columns=["whose"]).to_dict("records")
+    figure = waterfall(one.base, steps, one.mean, start="all jobs", theme=theme())
     frame.chart(figure, name="family", alt=alt_text(figure), table=one.table, columns=COLUMNS)
     st.caption(
         f"{frame.count(one.rows, 'member')} of {frame.count(one.workloads, 'workload')}; measured, they pay "

@@ -141,12 +141,12 @@ def _start(card: Manifest) -> None:
     runs = cached(starts, database(), card.dataset)
     if runs.empty:
         return
-    labels = {f"{row.jobs}  ·  {row.gpu}, {row.mechanism}": row for row in runs.itertuples()}
+    labels: dict[str, Any] = {f"{row.jobs}  ·  {row.gpu}, {row.mechanism}": row for row in runs.itertuples()}
 
     def fill() -> None:
         row = labels.get(str(st.session_state.get("start")))
         if row is not None:
-            names = list(row.names)[:MOST_JOBS]
+            names = [str(name) for name in row.names][:MOST_JOBS]
             st.session_state.update({"on": row.gpu, "by": row.mechanism, "jobs": str(len(names))})
             st.session_state.update({f"job{number}": name for number, name in enumerate(names, start=1)})
             st.session_state["start"] = None

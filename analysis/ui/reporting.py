@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
 
 import streamlit as st
 
@@ -96,7 +97,7 @@ def downloads(document: ReportDocument, name: str) -> None:
                 st.caption(f"Needs an extra: `{pdf.INSTALL}`")
                 continue
             st.download_button(
-                f"Download {label}", data=lambda ending=ending: as_bytes(document, ending), mime=mime,
+                f"Download {label}", data=partial(as_bytes, document, ending), mime=mime,
                 file_name=f"{stem}{ending}", icon=":material/download:", key=f"report-{ending[1:]}", on_click="ignore",
                 type="primary" if label == "HTML" else "secondary",
             )  # fmt: skip
@@ -111,7 +112,7 @@ def preview(document: ReportDocument) -> None:
         for text in document.summary:
             st.markdown(sentence(text, 600))
         for section in document.sections:
-            kinds = Counter(block.type for block in section.blocks)
+            kinds = Counter(str(block.type) for block in section.blocks)
             parts = [frame.count(kinds[kind], *words) for kind, words in BLOCKS.items() if kinds[kind]]
             title = f"**{plain(section.title, 120)}**" + (f" · {', '.join(parts)}" if parts else "")
             with st.expander(title):

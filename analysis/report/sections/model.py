@@ -201,7 +201,8 @@ def _interval_caption(first: JobPrediction) -> str:
 
 def _explanation(explanation: Explanation) -> list[Block]:
     rows = explanation.table()
-    contributions = [{**vars(one)} for one in explanation.contributions]
+    # The feature's name says whose it is.
+    contributions = [{**vars(one), "whose": None} for one in explanation.contributions]
     error = explanation.additivity_error
     start = "The typical" if explanation.start == "typical" else "Alone"
     caption = (
