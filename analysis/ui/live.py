@@ -15,8 +15,10 @@ import streamlit as st
 from analysis.capture.nvml import is_fake
 from analysis.capture.readings import Reader
 from analysis.capture.snapshot import Device, Process, Snapshot
+from analysis.charts.sparkline import as_image
 from analysis.ui import frame, markdown
 from analysis.ui.errors import guarded
+from analysis.ui.resources import theme
 
 #: Looks that sparklines show, one a second.
 KEPT = 120
@@ -174,11 +176,9 @@ def _tile(
     if value is not None and most:
         shown += f" of {most / 1024:.1f}" if big else f" of {most:,.0f}"
     reason = device.fields[counter].reason if counter in device.fields else None
-    points = [one for one in series(history, device.index, counter) if one is not None]
-    st.metric(
-        label, shown, help=meaning + (f" Not told: {reason}." if value is None and reason else ""), border=True,
-        chart_data=points if len(points) > 1 else None, chart_type="line",
-    )  # fmt: skip
+    with st.container(border=True, gap=None):
+        st.metric(label, shown, help=meaning + (f" Not told: {reason}." if value is None and reason else ""))
+        st.html(as_image(series(history, device.index, counter), label, unit, theme()))
 
 
 def _everything(device: Device) -> list[tuple[Process, str]]:

@@ -53,6 +53,9 @@ def test_every_gpu_with_what_it_tells_and_what_not(app: Open, machine: FakeNvml)
     tables = {tuple(table.value.columns): table.value for table in page.dataframe}
     assert tables["PID", "Program", "Uses it as", "Memory, MiB"]["Uses it as"].tolist()[-2:] == ["MPS client"] * 2
     assert "2 clients of MPS" in said
+    pictures = [one.proto.body for one in page.get("html") if 'alt="' in one.proto.body]
+    assert any('alt="Power over the last ' in one for one in pictures)
+    assert any('alt="Share of time with any kernel: not told"' in one for one in pictures)
     assert "2 MIG instances" in said
     machine.gpus[0].lost = True
     page.run()
