@@ -75,12 +75,12 @@ def mechanism_panels(table: pd.DataFrame, runs: pd.DataFrame, *, theme: str = "l
 
 
 def _figures(values: Floats, table: pd.DataFrame, column: str) -> list[str]:
-    """Return what stands at the bars' ends; without a p99 it says in how many sets servers can't keep up."""
+    """Return what stands at the bars' ends; without a p99 it says in how many sets a server can't keep up."""
     lost = table["overloaded"].to_numpy(dtype=int) if "overloaded" in table else np.zeros(len(table), dtype=int)
     words = []
     for value, failed, sets in zip(values, lost, table.get("sets", lost), strict=True):
         if column == "p99_inflation" and failed:
-            words.append(f"<b>can't keep up</b><br>in {failed} of {sets}")
+            words.append(f"<b>∞</b><br>{failed} of {sets}")
         else:
             words.append(f"<b>{significant(value)}</b>" if np.isfinite(value) else NO_VALUE)
     return words

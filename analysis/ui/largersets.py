@@ -16,6 +16,7 @@ from analysis.interference.sets import by_k, composition, composition_errors, me
 from analysis.numbers import significant, slowdown
 from analysis.predict.manifest import Manifest
 from analysis.predict.square import predict_sets
+from analysis.reference.origin import evidence
 from analysis.store.database import Database
 from analysis.ui import frame
 from analysis.ui.markdown import plain, sentence
@@ -72,6 +73,7 @@ def stepper(matrix: SlowdownMatrix, limit: float) -> None:
     columns = ["partner", "basis", "verdict", "worst", "stp", "stp_gain", "antt", "fairness", "jain", "memory",
                "needed_mib", "capacity_mib", "sentence"]  # fmt: skip
     shown = found[[name for name in columns if found[name].notna().any()]]
+    shown = shown.assign(basis=[evidence(str(one), simulated=matrix.simulated) for one in shown["basis"]])
     frame.data(shown, name=f"one-more-beside-{len(there)}", columns=_JOINING)
     _add(found, there)
     if 2 <= len(there) <= MOST_ASKED:

@@ -58,3 +58,13 @@ def test_a_single_set_needs_no_dots() -> None:
     table, runs = frames()
     figure = mechanism_panels(table, runs[runs["jobs"] == ("a", "b")])
     assert not [trace for trace in figure.data if trace.type == "scatter" and trace.mode == "markers"]
+
+
+def test_no_mean_where_a_server_can_not_keep_up() -> None:
+    table, runs = frames()
+    table = table.assign(sets=2, overloaded=[0, 1])
+    table.loc[1, "p99_inflation"] = np.nan
+    figure = mechanism_panels(table, runs)
+    ends = [trace.text for trace in figure.data if trace.type == "scatter" and trace.mode == "text"]
+    assert ends[-1] == ("<b>2.00</b>", "<b>∞</b><br>1 of 2")
+    assert all("∞" not in text for one in ends[:-1] for text in one)
