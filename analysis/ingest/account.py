@@ -16,8 +16,15 @@ TOLD = frozenset(
         "stall_families", "accounted", "missing_for_stalls", "command", "workload", "workload_from", "gpu",
         "gpu_candidates", "gpu_guessed", "devices", "warnings", "era", "columns_not_read", "columns_taken_as",
         "duration_from", "top_reasons_from_rules", "flagged", "measured_during_corun", "outcomes", "did_not_run",
+        "measured_on",
     }
 )  # fmt: skip
+
+#: What of a capture's machine is told, and how it is called.
+_MACHINE = {
+    "driver": "driver", "cuda": "CUDA", "ecc": "ECC", "mig": "MIG", "mps_clients": "clients of MPS",
+    "sm_clock_mhz": "SM clock in MHz", "captured_at": "at",
+}  # fmt: skip
 
 _FAMILIES = {
     "per_issue_active": "warps per issued instruction", "warp_latency": "warp cycles per instruction",
@@ -57,13 +64,23 @@ def _lines(report: Mapping[str, Any], details: Mapping[str, Any]) -> Iterator[tu
     yield "Columns not read", _listed(details.get("columns_not_read"))
     taken = details.get("columns_taken_as")
     yield "Columns taken as", "; ".join(f"{own} = {ours}" for own, ours in taken.items()) if taken else ""
-    yield "GPU", _listed(report.get("gpus")) or "not known"
+    yield "GPU", _listed(report.get("gpus") or details.get("gpus")) or "not known"
+    yield "Measured on", _measured_on(details)
     yield "Workload", _workload(details)
     yield "Durations", f"from {details['duration_from']}" if details.get("duration_from") else ""
     yield from _stalls(report, details)
     yield "Without a value", _unavailable(details)
     yield "Missing for a stall analysis", " ".join(details.get("missing_for_stalls") or ())
     yield "Get it with", f"`{details['command']}`" if details.get("command") else ""
+
+
+def _measured_on(details: Mapping[str, Any]) -> str:
+    """Say what a capture ran on: driver, CUDA, modes, clock, clients of MPS."""
+    found = details.get("measured_on") or {
+        name: [value] for name, value in (details.get("provenance") or {}).items() if isinstance(value, str | float)
+    }
+    kept = (name for name in _MACHINE if found.get(name))
+    return ", ".join(f"{_MACHINE[name]} {' and '.join(str(value) for value in found[name][:3])}" for name in kept)
 
 
 def _separators(details: Mapping[str, Any]) -> str:

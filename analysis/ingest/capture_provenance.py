@@ -55,7 +55,6 @@ class CaptureProvenance:
                 "provenance": known,
                 "runs": runs,
                 "slowdowns": document.get("slowdowns", []),
-                "rules": {},
             },
             warnings=tuple(_told(known, runs)),
         )

@@ -19,6 +19,7 @@ from analysis.capture.rate import RateBy
 from analysis.capture.readings import Reader
 from analysis.capture.window import Timing
 from analysis.errors import StallScopeError, UsageError
+from analysis.ingest.account import account
 from analysis.ingest.importer import import_paths
 from analysis.store.database import Database
 from tests.capture.stand_ins import command
@@ -62,6 +63,11 @@ def test_the_slowdown_of_jobs_whose_speed_is_known(job: Path, tmp_path: Path, da
         **reports[1].report["measured_on"], "driver": ["570.86.15"], "cuda": ["12.8"], "ecc": ["on"], "mig": ["off"],
         "mps_clients": ["2"],
     }  # fmt: skip
+    told = dict(account(reports[1].model_dump()))
+    assert told["Measured on"].startswith(
+        "driver 570.86.15, CUDA 12.8, ECC on, MIG off, clients of MPS 2, SM clock in MHz"
+    )
+    assert dict(account(reports[2].model_dump()))["Measured on"].startswith("driver 570.86.15, CUDA 12.8")
     (listed,) = {str(run["mps"]["of"]) for run in reports[2].report["runs"] if run["mps"]}
     assert "0 a" in listed
     assert "1 b" in listed
