@@ -15,7 +15,10 @@ from analysis.cli.running import DONE, THRESHOLD_CROSSED, Answer, answers, opene
 from analysis.errors import InputRefusedError, NotEnoughDataError, UsageError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.cli.screen import Screen
+    from analysis.report.document import Column
     from analysis.stalls.compare import Comparison
     from analysis.stalls.sides import Side
     from analysis.store.database import Database
@@ -119,13 +122,43 @@ def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
         screen.line(warning, style="yellow")
     figures = [column("share_base", "base", "percent"), column("share_other", "other", "percent")]
     figures += [column("difference", "difference, points", "number"), column("state", "reported by")]
-    screen.table(found.totals.head(_SHOWN), [column("reason", "reason"), column("group", "group"), *figures])
-    if len(found.kernels):
+    if found.apart:  # two scales side by side in one row would read as a difference
+        _apart(screen, found)
+    else:
+        screen.table(found.totals, [column("reason", "reason"), column("group", "group"), *figures])
+    if found.command:
+        screen.line("This command gets what is missing for a comparison reason by reason:")
+        screen.line(found.command)
+    if len(found.top_reasons):
+        screen.line()
+        screen.line("Largest reasons by rule text only; they take no part in the differences.")
+        columns = [column("side", "side"), column("short_name", "kernel"), column("reason", "reason")]
+        _most(screen, found.top_reasons, [*columns, column("share", "share", "percent")])
+    if len(found.kernels) and not found.apart:
         screen.line()
         kernel = [column("short_name", "kernel"), column("grid", "grid"), column("reason", "reason")]
-        screen.table(found.kernels.head(_SHOWN), [*kernel, *figures])
+        _most(screen, found.kernels, [*kernel, *figures])
     if len(found.unmatched):
         screen.line()
         screen.line(f"Without a partner of the same name, grid and block: {len(found.unmatched):,} kernels.")
         columns = [column("side", "side"), column("short_name", "kernel"), column("grid", "grid")]
-        screen.table(found.unmatched.head(_SHOWN), [*columns, column("launches", "launches", "count")])
+        _most(screen, found.unmatched, [*columns, column("launches", "launches", "count")])
+
+
+def _apart(screen: Screen, found: Comparison) -> None:
+    """Print each side's reasons for itself: families of metrics have no common scale."""
+    from analysis.reference.stall_families import BY_NAME
+    from analysis.report.table import column
+
+    for side, name, family in ((found.base, "share_base", 0), (found.other, "share_other", 1)):
+        own = found.totals[found.totals[name].notna()].sort_values(name, ascending=False, kind="stable")
+        screen.line()
+        screen.line(f"{side.name}, {BY_NAME[str(found.families[family])].title}:")
+        screen.table(own, [column("reason", "reason"), column("group", "group"), column(name, "share", "percent")])
+
+
+def _most(screen: Screen, rows: pd.DataFrame, columns: list[Column]) -> None:
+    """Print the first rows of a table, and say how many more there are."""
+    screen.table(rows.head(_SHOWN), columns)
+    if len(rows) > _SHOWN:
+        screen.line(f"and {len(rows) - _SHOWN:,} more; --json has all.")

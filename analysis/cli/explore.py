@@ -19,6 +19,8 @@ from analysis.cli.options import (
 from analysis.cli.running import Answer, answers, opened
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.cli.screen import Screen
     from analysis.interference.matrix import SlowdownMatrix
     from analysis.store.database import Database
@@ -49,22 +51,39 @@ def stalls(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Show what resident warps wait for, as shares of warp cycles."""
+    """Show what resident warps wait for, as shares of warp cycles.
+
+    Where a profile holds no stall metrics, the largest reason that its rule texts name, marked so.
+    """
+    import pandas as pd
+
+    from analysis.ingest.ncu_advice import COMMAND
+    from analysis.stalls.rules import METRICS, top_reasons
     from analysis.stalls.shares import stall_shares
 
     with opened(db) as database:
         chosen = profiles_of(database, gpu, dataset, workload)
         shares = stall_shares(database, chosen, by=by.value)
+        named = top_reasons(database, chosen, shares, by.value)
     ordered = [name for name in STALL_FIELDS if name in shares] + [name for name in shares if name not in STALL_FIELDS]
-    shares = shares[ordered]
+    shares = shares[ordered].assign(reason_from=METRICS)
+    whole = shares
+    if len(named):
+        whole = pd.concat(
+            [frame.astype(object) for frame in (shares, named.assign(command=COMMAND))], ignore_index=True
+        )
+        whole = whole.where(whole.notna(), None)
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column
 
-        if shares.empty:
+        if len(named):
+            _by_rules(screen, named, COMMAND)
+        if shares.empty and named.empty:
             screen.line(
                 "No stall reasons are loaded for this choice. `stallscope import` a CSV of Nsight Compute with them."
             )
+        if shares.empty:
             return
         columns = [column("workload", "workload"), column("gpu", "GPU")]
         columns += [column("short_name", "kernel"), column("grid", "grid"), column("block", "block")]
@@ -74,7 +93,22 @@ def stalls(
             shares, [*columns, column("launches", "launches", "count"), column("simulated", "simulated", "flag")]
         )
 
-    return Answer(shares, show)
+    return Answer(whole, show)
+
+
+def _by_rules(screen: Screen, named: pd.DataFrame, command: str) -> None:
+    """Print what only rule texts name, and what gets the rest."""
+    from analysis.report.table import column
+
+    screen.line(
+        "By rule text only: these profiles hold no stall metrics, so their other reasons are unknown, not zero."
+    )
+    columns = [column("workload", "workload"), column("gpu", "GPU"), column("short_name", "kernel")]
+    columns += [column("reason", "largest reason"), column("group", "group"), column("share", "share", "percent")]
+    screen.table(named, [*columns, column("reason_from", "known from")])
+    screen.line("This command gets all reasons:")
+    screen.line(command)
+    screen.line()
 
 
 def profiles_of(database: Database, gpu: str | None, dataset: str | None, workloads: list[str] | None) -> Filter:

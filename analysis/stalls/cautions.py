@@ -6,7 +6,6 @@ import math
 
 import pandas as pd
 
-from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.counters import counters
 from analysis.stalls.shares import ENOUGH_ACCOUNTED
 from analysis.stalls.sides import Side
@@ -63,8 +62,10 @@ def cautions(
             "warps did not issue; reasons without such a class are left out."
         )
     elif None not in families and families[0] != families[1]:
-        titles = [BY_NAME[str(name)].title for name in families]
-        found.append(f"The sides report different families of metrics ({titles[0]}; {titles[1]}): compare with care.")
+        found.append(
+            "The sides report different families of metrics, which have no common scale: their shares stand apart, "
+            "and no difference of them is formed."
+        )
     if pairs.empty:
         found.append("No kernel has the same name, grid and block on both sides; only the workloads as wholes compare.")
     found += _clock_warnings(database, base, other)

@@ -12,14 +12,24 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.reference import stall_reasons
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.reference.stall_families import FAMILIES
+from analysis.stalls import saying
 from analysis.stalls.cautions import PAIR, cautions
 from analysis.stalls.classes import NVPROF, in_classes
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.sides import Side
 from analysis.store.database import Database
 from analysis.store.queries import profiles
+
+#: What is compared where one side comes from nvprof and the other does not.
+CLASSES = "nvprof classes"
+
+#: Family that `COMMAND` exports, and that profiles of different families are to be exported in again.
+WANTED = "per_issue_active"
+
+#: State of a reason whose two sides stand in different families.
+OTHER_FAMILY = "another family of metrics"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +47,7 @@ class Comparison:
     totals : pd.DataFrame
         One row a reason, the largest difference first: reason, group, share_base, share_other, difference (percentage
         points), cycles_base, cycles_other, cycles_difference, state (``both``, ``not available on BASE``, ``not
-        available on OTHER``, ``not reported by BASE`` ...).
+        available on OTHER``, ``not reported by BASE`` ..., or ``another family of metrics``: then no difference).
     kernels : pd.DataFrame
         The same for each paired kernel: kernel, short_name, grid, block, then as ``totals``.
     pairs : pd.DataFrame
@@ -78,11 +88,33 @@ class Comparison:
                 name: _records(getattr(self, name))
                 for name in ("totals", "kernels", "pairs", "unmatched", "top_reasons")
             },
+            "comparable": not self.apart and None not in self.families,
+            "command": self.command,
+            "sentence": self.sentence(),
             "warnings": list(self.warnings),
         }
 
+    @property
+    def apart(self) -> bool:
+        """Whether the sides report different families of metrics, so that no difference of them means anything."""
+        known = None not in self.families
+        return known and self.families[0] != self.families[1] and self.unit != CLASSES
+
+    @property
+    def command(self) -> str | None:
+        """The command that gets what is missing for comparing reason by reason; None where nothing is."""
+        return COMMAND if self.apart or None in self.families else None
+
     def sentence(self) -> str:
-        """Say the largest difference in words."""
+        """Say the largest difference in words, or why there is none."""
+        if self.apart:
+            return (
+                f"{saying.apart(self.base, self.other, self.families, WANTED)} "
+                f"{saying.each(self.base, self.other, self.totals)}"
+            ).strip()
+        if None in self.families:
+            nothing = f"Nothing of {self.base.name} and {self.other.name} can be compared reason by reason."
+            return f"{nothing} {saying.by_rules(self.base, self.other, self.top_reasons)}".strip()
         both = self.totals[self.totals["state"] == "both"]
         if both.empty:
             return f"Nothing of {self.base.name} and {self.other.name} can be compared reason by reason."
@@ -90,16 +122,9 @@ class Comparison:
         grew = "more" if row["difference"] > 0 else "less"
         return (
             f"{self.other.name} spends {abs(row['difference']):.1f} percentage points {grew} of its warp cycles on "
-            f"{title(str(row['reason']))} than {self.base.name}: {row['share_other']:.1f} % after "
+            f"{saying.title(str(row['reason']))} than {self.base.name}: {row['share_other']:.1f} % after "
             f"{row['share_base']:.1f} %."
         )
-
-
-def title(reason: str) -> str:
-    """Return a reason's name for the middle of a sentence."""
-    table = stall_reasons.load()
-    text = str(table.at[reason, "title"]) if reason in table.index else reason.replace("_", " ")
-    return text if text[:2].isupper() else text[0].lower() + text[1:]
 
 
 def compare(database: Database, base: Side, other: Side) -> Comparison:
@@ -127,13 +152,14 @@ def compare(database: Database, base: Side, other: Side) -> Comparison:
     if classes:
         tables = [{by: in_classes(frame, by) for by, frame in t.items()} for t in tables]
     availability = [None if classes else one.available() for one in (base, other)]
-    totals = _differences(tables[0]["workload"], tables[1]["workload"], [], availability)
-    kernels = _differences(tables[0]["kernel"], tables[1]["kernel"], PAIR, availability)
+    apart = not classes and None not in families and families[0] != families[1]
+    totals = _differences(tables[0]["workload"], tables[1]["workload"], [], availability, apart)
+    kernels = _differences(tables[0]["kernel"], tables[1]["kernel"], PAIR, availability, apart)
     pairs, unmatched, slower = _pairs(database, base, other)
     top = pd.concat([_top_reasons(database, one, which) for one, which in ((base, "base"), (other, "other"))])
     warnings = cautions(database, base, other, tables, (families[0], families[1]), classes, pairs)
     return Comparison(
-        base, other, "nvprof classes" if classes else "reasons", (families[0], families[1]), totals, kernels, pairs,
+        base, other, CLASSES if classes else "reasons", (families[0], families[1]), totals, kernels, pairs,
         unmatched, slower, top.reset_index(drop=True), tuple(warnings),
     )  # fmt: skip
 
@@ -148,7 +174,7 @@ def _common_family(database: Database, base: Side, other: Side) -> str | None:
 
 
 def _differences(
-    base: pd.DataFrame, other: pd.DataFrame, keys: list[str], availability: list[frozenset[str] | None]
+    base: pd.DataFrame, other: pd.DataFrame, keys: list[str], availability: list[frozenset[str] | None], apart: bool
 ) -> pd.DataFrame:
     columns = [*keys, *(["short_name"] if keys else []), "reason", "group", "share", "cycles"]
     on = [*keys, "reason"]
@@ -167,6 +193,9 @@ def _differences(
         _state(str(reason), pd.notna(a), pd.notna(b), availability)
         for reason, a, b in merged[["reason", "share_base", "share_other"]].itertuples(index=False)
     ]
+    if apart:
+        merged[["difference", "cycles_difference"]] = math.nan
+        merged["state"] = OTHER_FAMILY
     merged["size"] = merged["difference"].abs().fillna(-1.0)
     shown = [
         *keys, *(["short_name"] if keys else []), "reason", "group", "share_base", "share_other", "difference",
@@ -222,6 +251,7 @@ def _top_reasons(database: Database, one: Side, which: str) -> pd.DataFrame:
     rules = profiles.rules(database, one.chosen)
     measured = set(profiles.stall_metrics(database, one.chosen)["kernel_id"])
     only = rules[rules["top_reason"].notna() & ~rules["kernel_id"].isin(measured)]
+    only = only.sort_values("duration_ns", ascending=False, kind="stable", na_position="last")
     only = only.assign(side=which).rename(columns={"top_reason": "reason", "top_share": "share"})
     return only[["side", "kernel", "short_name", "reason", "share", "text"]]
 

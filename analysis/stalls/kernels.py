@@ -7,6 +7,7 @@ import hashlib
 import pandas as pd
 
 from analysis.errors import UsageError
+from analysis.stalls.rules import METRICS, RULES
 from analysis.stalls.shares import KEYS, stall_shares
 from analysis.stalls.timing import one_file_each
 from analysis.stalls.verdict import verdicts
@@ -18,9 +19,6 @@ from analysis.store.queries.launches import launches
 
 #: What a row can stand for: a kernel at one size, or all kernels of one short name.
 LEVELS = ("kernel", "name")
-
-#: Where the largest reason of a kernel was found.
-METRICS, RULES = "stall metrics", "rule text only"
 
 COLUMNS = [
     "launches", "time_ns", "mean_ns", "time_share", "kind", "reason", "reason_share", "reason_from", "accounted",
@@ -97,17 +95,25 @@ def _reasons(database: Database, chosen: Filter, by: str) -> pd.DataFrame:
 
 def longest_first(database: Database, chosen: Filter | None, shares: pd.DataFrame, by: str) -> pd.DataFrame:
     """Order stall shares by the GPU time of what their rows stand for; what has no time comes last, as it was."""
+    return in_order(shares, times_of(database, chosen, shares, by), by)
+
+
+def times_of(database: Database, chosen: Filter | None, shares: pd.DataFrame, by: str) -> pd.Series[float]:
+    """Return the GPU time in nanoseconds of what each row of stall shares stands for, NaN where it isn't known."""
     keys = KEYS[by]
     if by == "launch":
         timed = launches(database, chosen or Filter())[["kernel_id", "duration_ns"]].rename(
             columns={"duration_ns": "time_ns"}
         )
-        times = shares[["kernel_id"]].merge(timed, on="kernel_id", how="left")["time_ns"]
+        found = shares[["kernel_id"]].merge(timed, on="kernel_id", how="left")
     else:
-        times = shares[keys].merge(kernel_table(database, chosen, by)[[*keys, "time_ns"]], on=keys, how="left")[
-            "time_ns"
-        ]
-    thing = shares.groupby(keys, sort=False, dropna=False).ngroup()
+        found = shares[keys].merge(kernel_table(database, chosen, by)[[*keys, "time_ns"]], on=keys, how="left")
+    return found["time_ns"].astype(float).set_axis(shares.index)
+
+
+def in_order(shares: pd.DataFrame, times: pd.Series[float], by: str) -> pd.DataFrame:
+    """Order stall shares by times, see `times_of`."""
+    thing = shares.groupby(KEYS[by], sort=False, dropna=False).ngroup()
     ordered = shares.assign(_time=times.to_numpy(float), _thing=thing.to_numpy())
     ordered = ordered.sort_values(["_time", "_thing"], ascending=[False, True], kind="stable", na_position="last")
     return ordered.drop(columns=["_time", "_thing"]).reset_index(drop=True)

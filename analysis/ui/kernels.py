@@ -45,8 +45,18 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def sentence(table: pd.DataFrame) -> str:
-    """Say which kernel takes the most time and what it waits for, or what it takes to know."""
+def sentence(table: pd.DataFrame, *, searched: bool = False) -> str:
+    """Say which kernel takes the most time and what it waits for, or what it takes to know.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        Rows of `analysis.stalls.kernels.kernel_table`.
+    searched : bool
+        Whether the rows are the hits of a search, of which the sentence then speaks.
+    """
+    if table.empty:
+        return "**No kernel** holds what is searched for."
     timed = table[table["time_ns"].notna()]
     if timed.empty:
         return (
@@ -55,8 +65,9 @@ def sentence(table: pd.DataFrame) -> str:
         )
     first = timed.iloc[0]
     name = markdown.plain(first["short_name"], 60)
-    text = f"**{name}** takes the most GPU time: **{significant(first['time_ns'] / 1e6)} ms**"
-    if timed["workload"].nunique() > 1:
+    among = f"Of the {frame.count(len(table), 'kernel')} found, " if searched else ""
+    text = f"{among}**{name}** takes the most GPU time: **{significant(first['time_ns'] / 1e6)} ms**"
+    if searched or timed["workload"].nunique() > 1:
         text += f", {significant(first['time_share'])} % of that of {markdown.plain(first['workload'])}"
     else:
         shares = timed["time_share"].cumsum()
@@ -79,8 +90,8 @@ def cause(row: pd.Series) -> str:
     )
 
 
-def listing(table: pd.DataFrame) -> None:
-    """Show the kernels as bars and as a table to search, sort and choose from."""
+def listing(table: pd.DataFrame) -> pd.DataFrame:
+    """Show the kernels as bars and as a table to search, sort and choose from; return those that the search leaves."""
     shown = search(
         readable(table), ("workload", "gpu", "short_name", "kernel", "largest", "kind"), "find", address=True
     )
@@ -107,6 +118,7 @@ def listing(table: pd.DataFrame) -> None:
     if len(shown) > MOST_ROWS:
         st.caption(f"{len(shown) - MOST_ROWS:,} more; search, or ask `stallscope kernels --json` for all.")
     frame.download(shown[_SHOWN], name="kernels")
+    return shown
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -127,6 +139,8 @@ def pick(table: pd.DataFrame) -> pd.Series | None:
         # The end of the key tells kernels apart whose template arguments alone differ.
         names[str(key)] = f"{shorten(visible(str(short)), 60)} {grid} · {workload} · {str(key)[:6]}"
     held = st.session_state.get(KERNEL)
+    if held is not None and held not in names:  # a search leaves it out
+        held = st.session_state[KERNEL] = None
     kept = list(names)[:MOST_ROWS]
     kept += [held] if held in names and held not in kept else []
     chosen = st.selectbox(

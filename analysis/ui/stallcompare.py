@@ -9,11 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from analysis.charts.differences import differences
+from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text, reason_title
 from analysis.ingest.ncu_advice import COMMAND
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls import beside
-from analysis.stalls.compare import Comparison
+from analysis.stalls.availability import unavailable
+from analysis.stalls.compare import OTHER_FAMILY, Comparison
+from analysis.stalls.shares import stall_shares
 from analysis.stalls.sides import Side, side
 from analysis.stalls.versus import LEAST_POINTS, MOST_OTHERS, compare_all, differing, sentence, table
 from analysis.store.database import Database
@@ -68,12 +71,15 @@ def compared(choice: Choice) -> tuple[Comparison, ...]:
 
 def answer(found: tuple[Comparison, ...]) -> str:
     """Say the largest difference of each other in words."""
-    return markdown.sentence(sentence(found))
+    return markdown.sentence(sentence(found), 4000)
 
 
 def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
     """Show what differs, kernel by kernel too, and what could not be compared."""
     totals, kernels = table(found, "totals"), table(found, "kernels")
+    if len(kernels):  # what stands in another family has no place in a table of differences
+        kernels = kernels[kernels["state"] != OTHER_FAMILY]
+    totals = totals[totals["state"] != OTHER_FAMILY]
     with st.container(horizontal=True):
         shown = st.segmented_control(
             "Show", list(SHOWN), default="differences", required=True, format_func=SHOWN.__getitem__, key=SHOW,
@@ -88,10 +94,16 @@ def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
     only = shown != "all"
     rows = differing(totals) if only else totals
     frame.subheading("The workloads as wholes")
-    if rows.empty:
+    together = [one for one in found if not one.apart]
+    if together and rows.empty:
         st.markdown(f"No reason differs by {LEAST_POINTS:g} percentage point or more.")
-    else:
-        _charts(choice, found, rows, str(unit or "difference"))
+    elif together:
+        _charts(choice, together, rows, str(unit or "difference"))
+    for number, one in enumerate(one for one in found if one.apart):
+        _apart(one, number)
+    if any(one.apart for one in found):
+        st.caption("This command exports both in one family of metrics, so that they compare reason by reason:")
+        st.code(COMMAND, language="sh", wrap_lines=True)
     frame.subheading("Kernel by kernel")
     pairs, unmatched = table(found, "pairs"), table(found, "unmatched")
     st.caption("Kernels are paired by name, grid and block: another problem size is another kernel.")
@@ -112,18 +124,27 @@ def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
     _beside(choice)
 
 
-def _charts(choice: Choice, found: tuple[Comparison, ...], rows: pd.DataFrame, unit: str) -> None:
-    """Draw the differences: one chart for the others of the baseline's family, one for each pair of other families."""
+def _charts(choice: Choice, found: list[Comparison], rows: pd.DataFrame, unit: str) -> None:
+    """Draw the differences: one chart for each family of metrics in which others meet the baseline."""
     families = {(one.other.workload, one.other.gpu): one.families for one in found}
-    pairs = [families[key] for key in rows[["other", "other_gpu"]].itertuples(index=False, name=None)]
-    for number, pair in enumerate(dict.fromkeys(pairs)):
+    pairs = [families.get(key) for key in rows[["other", "other_gpu"]].itertuples(index=False, name=None)]
+    for number, pair in enumerate(pair for pair in dict.fromkeys(pairs) if pair is not None):
         part = rows[np.array([own == pair for own in pairs], dtype=bool)].reset_index(drop=True)
-        if None not in pair and pair[0] != pair[1]:
-            first, second = (BY_NAME[str(name)].title for name in pair)
-            st.markdown(f"**Across families of metrics: {second} against {first}**")
         figure = differences(part, base=choice.base.name, value=unit, theme=theme())
         name = "differences" if number == 0 else f"differences-{number + 1}"
         frame.chart(figure, name=name, alt=alt_text(figure), table=part, columns=COLUMNS)
+
+
+def _apart(one: Comparison, number: int) -> None:
+    """Draw two profiles of different families each for itself: their metrics have no common scale."""
+    for place, side_of in enumerate((one.base, one.other)):
+        shares = cached(stall_shares, database(), side_of.chosen, "workload")
+        family = BY_NAME[str(one.families[place])].title
+        st.markdown(f"**{markdown.plain(side_of.name)}, for itself: {family}**")
+        figure = stall_bars(shares, unit="share", unavailable=cached(unavailable, database(), side_of.chosen),
+                            theme=theme())  # fmt: skip
+        name = f"apart-{number + 1}-{place + 1}"
+        frame.chart(figure, name=name, alt=alt_text(figure), table=shares, columns=COLUMNS)
 
 
 def caveats(found: tuple[Comparison, ...]) -> list[str]:

@@ -14,7 +14,7 @@ from analysis.ingest.ncu_advice import COMMAND
 from analysis.numbers import significant
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.availability import by_family, unavailable
-from analysis.stalls.kernels import first_things, longest_first
+from analysis.stalls.kernels import first_things, in_order, times_of
 from analysis.stalls.shares import ENOUGH_ACCOUNTED, KEYS, stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.stalls.weights import SENTENCES
@@ -109,7 +109,7 @@ def job(chosen: Filter) -> None:
             return
         dataset, workload, gpu = places[name]
         own = chosen.with_(datasets=(dataset,), workloads=(workload,), gpus=(gpu,))
-        shares, every = cached(_listed, database(), own, by)
+        shares, every, timed = cached(_listed, database(), own, by)
         unit = _unit(bool(shares["cycles"].notna().any()), "kernel-unit", "cycles")
     row = table[(table["workload"] == workload) & (table["gpu"] == gpu)].iloc[0]
     if len(table) > 1:
@@ -122,12 +122,9 @@ def job(chosen: Filter) -> None:
     draw = partial(stall_bars, shares, unit=unit, unavailable=missing, theme=theme(), most=MOST_DRAWN)
     figure = drawn(draw, "bars", by, unit, own)
     frame.chart(figure, name=f"stalls-by-{by}", alt=alt_text(figure), table=shares, columns=COLUMNS)
-    st.caption(
-        f"{weighting(shares)} The ones with the most GPU time first"
-        f"{'' if unit == 'cycles' else '; these metrics give shares, no cycles per issued instruction'}."
-        if not shares["cycles"].notna().any()
-        else f"{weighting(shares)} The ones with the most GPU time first."
-    )
+    order = " The ones with the most GPU time first." if timed else ""
+    plain = "" if shares["cycles"].notna().any() else " These metrics give shares, no cycles per issued instruction."
+    st.caption(f"{weighting(shares)}{order}{plain}")
     if every > MOST_LISTED:
         st.caption(f"The first {MOST_LISTED} of {every:,} are listed; `stallscope stalls --by {by} --json` has all.")
     st.markdown("**The same as a heatmap, kernels by reasons**")
@@ -137,11 +134,16 @@ def job(chosen: Filter) -> None:
     frame.chart(figure, name="kernels-by-reasons", alt=alt_text(figure), table=shares, columns=COLUMNS)
 
 
-def _listed(opened: Database, own: Filter, by: str) -> tuple[pd.DataFrame, int]:
-    """Return the shares of what is listed and how many there are: a million rows are not copied for a page of them."""
-    shares = longest_first(opened, own, stall_shares(opened, own, by), by)
+def _listed(opened: Database, own: Filter, by: str) -> tuple[pd.DataFrame, int, bool]:
+    """Return the shares of what is listed, how many there are, and whether times put them in order.
+
+    A million rows are not copied for a page of them.
+    """
+    shares = stall_shares(opened, own, by)
+    times = times_of(opened, own, shares, by)
+    shares = in_order(shares, times, by)
     count = int(shares.groupby(KEYS[by], sort=False, dropna=False).ngroups) if len(shares) else 0
-    return first_things(shares, by, MOST_LISTED), count
+    return first_things(shares, by, MOST_LISTED), count, bool(times.notna().any())
 
 
 def _half_open(opened: Database, chosen: Filter) -> pd.DataFrame:

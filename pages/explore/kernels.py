@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from analysis.stalls.kernels import kernel_table
+from analysis.stalls.shares import KEYS
 from analysis.ui import empty, filters, frame, kernels
 from analysis.ui.navigation import PROFILES, link
 from analysis.ui.resources import cached, database
@@ -25,15 +26,18 @@ def page() -> None:
         frame.answer("No kernel of this choice is loaded.")
         empty.state("Profiles and time traces bring kernels.", empty.PROFILE)
         return
-    frame.answer(kernels.sentence(table))
+    answer = st.container()
     st.segmented_control(
         "Group by", list(LEVELS), default="kernel", required=True, format_func=LEVELS.__getitem__, key="group",
         bind="query-params", persist_state="session",
     )  # fmt: skip
-    kernels.listing(table)
+    shown = kernels.listing(table)
+    with answer:  # speaks of what the search leaves, which is asked for below
+        frame.answer(kernels.sentence(shown, searched=len(shown) < len(table)))
     frame.subheading("One kernel")
     every = table if by == "kernel" else cached(kernel_table, database(), chosen, "kernel")
-    row = kernels.pick(every)
+    names = [*KEYS["name"]] if by == "name" else ["key"]
+    row = kernels.pick(every.merge(shown[names].drop_duplicates(), on=names))
     if row is not None:
         kernels.kernel(chosen, row)
     kernels.roof(chosen)
