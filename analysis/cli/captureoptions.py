@@ -158,7 +158,7 @@ def show(screen: Screen, done: Outcome, not_loaded: str | None, dataset: str, *,
     from analysis.report.table import column
 
     screen.line(
-        f"{done.done} runs on {done.gpu}, {done.failed} of them did not run"
+        f"{done.done} {'run' if done.done == 1 else 'runs'} on {done.gpu}, {done.failed} of them did not run"
         + (f"; {done.left} are left: the same command goes on" if done.left else "") + ".", style="bold",
     )  # fmt: skip
     solos = [{"workload": name, **vars(one)} for name, one in done.solos.items()]
