@@ -164,3 +164,21 @@ def test_real_profiles_without_a_common_kernel(database: Database, profile, real
     assert any("only the workloads" in text for text in found.warnings)
     assert any("In 2 of" in text or "of 26 kernels" in text for text in found.warnings)
     assert math.isnan(found.slower)
+
+
+def test_families_stand_apart_and_no_difference_is_formed(database: Database, profile) -> None:
+    profile([_launch(long_scoreboard=6.8, wait=1.0)], workload="a")
+    percents = {ACTIVE.format("long_scoreboard"): 30.0, ACTIVE.format("wait"): 44.0}
+    profile([{**_launch(), "metrics": percents}], workload="b", name="b.csv")
+    found = compare(database, find(database, "a"), find(database, "b"))
+    assert found.apart
+    for frame in (found.totals, found.kernels):
+        assert frame["difference"].isna().all()
+        assert set(frame["state"]) == {"another family of metrics"}
+    text = found.sentence()
+    assert "percentage points" not in text
+    assert "can't be compared" in text
+    assert "Profile b on A100-40GB again with `ncu --section WarpStateStats`" in text
+    assert "a on A100-40GB long scoreboard, 68.0 %; b on A100-40GB wait, 44.0 %" in text
+    assert found.to_json()["command"].startswith("ncu ")
+    assert not found.to_json()["comparable"]
