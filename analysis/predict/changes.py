@@ -137,7 +137,10 @@ def smallest_changes(
         if tuple(sorted(asked)) in set(ran[where]["jobs"]):
             what = f"{where[1]} instead of {mechanism}" if kind == MECHANISM else f"{where[0]} under {where[1]}"
             tried.append(_Candidate(kind, what, asked, *where, 0.0))
-    by_place = {where: {tuple(row.jobs): row for row in sets.itertuples()} for where, sets in ran.items()}
+    by_place: dict[tuple[str, str], dict[tuple[str, ...], Any]] = {
+        where: {tuple(map(str, jobs)): row for jobs, row in zip(sets["jobs"], sets.itertuples(), strict=True)}
+        for where, sets in ran.items()
+    }
     predicted = _predict(estimator, table, at, tried, by_place, here, mechanism)
     room = {where: peaks(database, dataset, where) for where in {one.gpu for one in tried}}
     found = []

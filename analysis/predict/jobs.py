@@ -248,9 +248,10 @@ def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple
         return [None] * len(jobs), False
     here = members[(members["gpu"] == found.gpu) & (members["mechanism"] == found.mechanism)]
     cap = here["thread_percentage"].fillna(UNCAPPED)
-    here = here.assign(client=list(zip(here["workload"].astype(str), cap.astype(float), strict=True)))
+    clients: list[Any] = list(zip(here["workload"].astype(str), cap.astype(float), strict=True))
+    here = here.assign(client=pd.Series(clients, index=here.index, dtype=object))
     wanted = sorted(zip(jobs, found.caps, strict=True))
-    runs = [run for run, clients in here.groupby("run_id")["client"] if sorted(clients) == wanted]
+    runs = [run for run, found_clients in here.groupby("run_id")["client"] if sorted(found_clients) == wanted]
     same = here[here["run_id"].isin(runs) & here["slowdown"].notna()]
     medians = {str(job): float(value) for job, value in same.groupby("client")["slowdown"].median().items()}
     answers = [medians.get(str(client)) for client in zip(jobs, found.caps, strict=True)]
