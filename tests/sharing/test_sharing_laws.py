@@ -157,7 +157,8 @@ def test_a_smaller_share_never_speeds_its_job_up(data: st.DataObject, gpu: str) 
     speeds = [
         states(kernel_table, alone, row, Places.of([limited(machine(gpu), (part,))]), 0.5).speed[0, 0] for part in parts
     ]
-    assert np.all(np.diff(speeds) <= TOLERANCE), speeds
+    # Kernels of less than a warp for each scheduler are averages over the GPU, so they may gain half a percent.
+    assert np.all(speeds <= np.minimum.accumulate(speeds) + 0.01), speeds
 
 
 def test_a_small_part_that_joins_pulls_nobody_apart() -> None:
