@@ -44,7 +44,7 @@ def each(base: Side, other: Side, totals: pd.DataFrame) -> str:
     for side, column in ((base, "share_base"), (other, "share_other")):
         rows = totals[totals[column].notna() & (totals["reason"] != "selected")]
         if len(rows):
-            row = rows.loc[rows[column].idxmax()]
+            row = rows.iloc[int(rows[column].to_numpy().argmax())]
             parts.append(f"{side.name} {title(str(row['reason']))}, {row[column]:.1f} %")
     return f"Each for itself, the largest reasons are: {'; '.join(parts)}." if parts else ""
 

@@ -88,9 +88,9 @@ def _sized(rows: pd.DataFrame) -> pd.DataFrame:
         found["launches"] = found["launches"].where(of == 1, found["launches_of"])
         found["timed"] = found["timed"].where(of == 1, 0)
         done.append(found)
-        left = left.drop(index=found["index"].unique())
+        left = left[~left.index.isin(found["index"])]
     if not done:
         return rows
     given = pd.concat(done)
-    kept = rows.drop(index=given["index"].unique())
+    kept = rows[~rows.index.isin(given["index"])]
     return pd.concat([kept, given[list(rows.columns)]], ignore_index=True)

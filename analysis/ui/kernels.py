@@ -14,8 +14,9 @@ from analysis.charts.theme import alt_text, reason_title
 from analysis.numbers import shorten, significant, visible
 from analysis.reference import stall_reasons
 from analysis.stalls.availability import unavailable
-from analysis.stalls.kernels import RULES, first_things
+from analysis.stalls.kernels import first_things
 from analysis.stalls.roofline import COMMAND, Roofline, roofline
+from analysis.stalls.rules import RULES
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
