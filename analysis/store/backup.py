@@ -93,9 +93,7 @@ def backup(path: Path, folder: Path) -> Backup:
     if not path.exists():
         raise NotFoundError(f"there is no database at {path}", "Name another with --db or STALLSCOPE_DB.")
     if folder.exists():
-        raise StallScopeError(
-            f"{folder} is there already", "Name another; nothing is overwritten."
-        )
+        raise StallScopeError(f"{folder} is there already", "Name another; nothing is overwritten.")
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
     try:
         partial.mkdir(parents=True)
