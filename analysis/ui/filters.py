@@ -44,12 +44,20 @@ def sidebar(fields: tuple[str, ...]) -> None:
     with st.sidebar:
         if "dataset" in fields:
             simulated = _simulated()
-            if st.query_params.get("dataset") in simulated:  # the address holds what the list shows, links the name
+            labels = {name: f"{name} (simulated)" if name in simulated else name for name in names}
+            address = st.query_params.get("dataset")
+            if address in simulated:  # the address holds what the list shows, links the name
                 st.session_state["dataset"] = st.query_params.pop("dataset")
+            elif address not in labels.values():
+                st.session_state["dataset"] = dataset()
             st.selectbox(
                 _LABELS["dataset"][0],
                 names,
-                format_func=lambda name: f"{name} (simulated)" if name in simulated else name,
+                # A value that equals the widget's default is dropped from the address, and which data set comes first
+                # differs from one database to the next: without a default the address always says it.
+                index=None,
+                required=True,
+                format_func=lambda name: labels.get(name, name),
                 key="dataset",
                 help=_LABELS["dataset"][1],
                 bind="query-params",

@@ -94,7 +94,7 @@ def show(choice: Choice, found: tuple[Comparison, ...]) -> None:
     only = shown != "all"
     rows = differing(totals) if only else totals
     frame.subheading("The workloads as wholes")
-    together = [one for one in found if not one.apart]
+    together = [one for one in found if not one.apart and None not in one.families]
     if together and rows.empty:
         st.markdown(f"No reason differs by {LEAST_POINTS:g} percentage point or more.")
     elif together:

@@ -108,6 +108,29 @@ def test_kernels_are_found_and_grouped(app: Open, filled: Path) -> None:
     assert frame_with(page, "time_ms", "largest")["grid"].eq("").all()
 
 
+def test_a_search_leads_the_answer_and_the_kernel_that_is_opened(app: Open, filled: Path) -> None:
+    page = app(KERNELS)
+    table = frame_with(page, "time_ms", "largest")
+    first, last = table["short_name"].iloc[0], table["short_name"].iloc[-1]
+    held = page.selectbox(key="kernel").options[0]
+    page = app(KERNELS, find=last, kernel=held)
+    hits = frame_with(page, "time_ms", "largest")
+    assert 0 < len(hits) < len(table)
+    answer = next(text for text in words(page).splitlines() if "takes the most GPU time" in text)
+    assert last in answer
+    assert f"Of the {len(hits)} kernel" in answer
+    assert first not in answer
+    assert page.selectbox(key="kernel").value is None
+    assert len(page.selectbox(key="kernel").options) == len(hits)
+
+
+def test_an_address_always_says_its_data_set(app: Open, filled: Path) -> None:
+    page = app(KERNELS, dataset="own", gpu=GPU)
+    assert page.query_params["dataset"] in ("own", ["own"])
+    page = app(KERNELS)
+    assert page.query_params["dataset"] in ("own", ["own"])
+
+
 def test_a_source_is_a_filter_and_says_its_file(app: Open, filled: Path) -> None:
     file = f"{JOBS[1]}.csv"
     page = app(STALLS, source=file)
