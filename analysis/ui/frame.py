@@ -9,10 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from analysis.report.spreadsheet import csv_bytes
 from analysis.store.filters import Filter
 from analysis.store.queries import exclusions
 from analysis.ui import markdown, sample
-from analysis.report.spreadsheet import csv_bytes
 from analysis.ui.navigation import link
 from analysis.ui.resources import cached, database
 

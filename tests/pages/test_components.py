@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from analysis.ui import markdown
 from analysis.report.spreadsheet import csv_bytes
+from analysis.ui import markdown
 from analysis.ui.next_step import next_step
 
 NOTHING = dict.fromkeys(
