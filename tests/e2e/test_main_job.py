@@ -33,7 +33,7 @@ def test_from_files_to_a_report(server: str, page: Page, tmp_path: Path) -> None
     assert top_reason in said(sections["stalls"])
     assert matrix_row(sections["interference"], SLOWED)[sorted(JOBS).index(BESIDE)] == slowdown
     assert f"Victim and aggressor effects is off by {error} %" in said(sections["evaluation"])
-    assert re.search(rf"(?<![\d.]){re.escape(prediction)}(?![\d.])", said(sections["model"]))
+    assert re.search(rf"(?<![\d.]){re.escape(prediction)}(?![\d.])", said(sections["answer"]))
 
 
 def upload(page: Page, files: list[Path]) -> None:
@@ -129,12 +129,21 @@ def explanation(page: Page) -> str:
 
 
 def report(page: Page, folder: Path) -> dict[str, str]:
-    """Download the report and return its sections by their keys, without scripts and styles."""
+    """Download the report of the data set and that of a set of jobs; return their sections by their keys."""
     go(page, "Report", "Report")
     expect(page.get_by_role("heading", name="What do I hand on?")).to_be_visible()
-    page.get_by_text("Add a model and its answer for a set of jobs").click()
+    sections = downloaded(page, folder)
+    page.get_by_role("combobox", name=re.compile("^Report|Report$")).click()
+    page.get_by_role("option", name="Prediction for a set of jobs").click()
     expect(page.get_by_role("combobox", name=re.compile("Job 1"))).to_be_visible(timeout=WORK)
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning", timeout=WORK)
+    answer = downloaded(page, folder)
+    return {**sections, "answer": answer["answer"]}
+
+
+def downloaded(page: Page, folder: Path) -> dict[str, str]:
+    """Download the report that the page offers; return its sections by their keys, without scripts and styles."""
+    app = page.get_by_test_id("stApp")
+    expect(app).to_have_attribute("data-test-script-state", "notRunning", timeout=WORK)
     with page.expect_download(timeout=WORK) as download:
         page.get_by_role("button", name="Download HTML").click()
     path = folder / download.value.suggested_filename

@@ -90,7 +90,7 @@ def test_every_page_says_that_the_sample_is_simulated(app: Open) -> None:
     with Database(get_settings().db) as database:
         small_sample(database)
     page, unmarked = app(PAGES[0].path), []
-    for spec in PAGES:
+    for spec in (spec for spec in PAGES if spec.section != "Live"):  # the machine's own state is no data of the sample
         page.switch_page(spec.path).run()
         if page.exception or not badges(page):
             unmarked.append(spec.name)

@@ -29,7 +29,7 @@ def test_a_prediction_stands_where_nothing_was_measured(database: Database, monk
     assert pairs["low"].isna().all()
     assert pairs["simulated"].all()
     assert alongside.sentence(pairs) == (
-        "Together, predicted by ridge-1: a takes 2.00 x as long; b takes 3.00 x as long."
+        "Together, predicted by ridge-1, from simulated co-runs: a takes 2.00 x as long; b takes 3.00 x as long."
     )
 
 

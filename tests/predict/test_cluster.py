@@ -20,7 +20,7 @@ def test_two_workers_give_the_same_numbers(database: Database) -> None:
     seen: list[float] = []
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, host="127.0.0.1"
         ) as two,
         cluster.connected(two.scheduler_address) as backend,
     ):
