@@ -74,15 +74,16 @@ def report(
     renderer(out)  # a wrong ending is said before anything is computed
     document = _read(source) if source is not None else None
     if document is None:
-        if dataset is None:
+        if dataset is None and model is None:
             raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
+        from analysis.predict.models import card
         from analysis.report.kinds import Wanted, make
 
-        wanted = Wanted(
-            kind.value, dataset, tuple(gpu or ()), tuple(mechanism or ()), model, tuple(job or ()),
-            tuple(threads or ()), limit, tuple(contents or ()),
-        )  # fmt: skip
         with opened(db) as database:
+            wanted = Wanted(
+                kind.value, dataset or card(database, str(model)).dataset, tuple(gpu or ()), tuple(mechanism or ()),
+                model, tuple(job or ()), tuple(threads or ()), limit, tuple(contents or ()),
+            )  # fmt: skip
             document = make(database, wanted)
     written = {"file": str(out), "bytes": write(document, out), "title": document.title, "kind": document.kind}
 

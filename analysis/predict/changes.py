@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference.memory import Memory, memory_fit, peaks
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.numbers import slowdown as times
 from analysis.predict import models, profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
@@ -146,6 +147,8 @@ def smallest_changes(
     found = []
     for one in tried:
         row = by_place[one.gpu, one.mechanism].get(tuple(sorted(one.jobs)))
+        if row is not None and (row.flagged or min(row.slowdowns) < FASTER_THAN_ALONE):
+            continue  # a doubtful baseline proves no limit kept
         if row is not None:
             values, origin = _in_order(one.jobs, row), SIMULATED if row.simulated else MEASURED
         elif one in predicted:

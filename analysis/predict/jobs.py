@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference.memory import memory_fit
-from analysis.predict import verdict
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
+from analysis.predict import missing, verdict
 from analysis.predict.folding import deviation_of
 from analysis.predict.gather import UNCAPPED, Gathered, gather
 from analysis.predict.manifest import Manifest
 from analysis.predict.naming import shown_number
-from analysis.predict.quantities import QUANTITIES
 from analysis.predict.terms import schema
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
@@ -28,9 +27,6 @@ GUESS = (
     "the model knows nothing of a job that it could use, so that this is hardly more than its mean; with stall "
     "profiles the white box (model white-box:DATASET) says more"
 )
-
-#: Asides in the meaning of a column, left out of a list.
-_BRACKETS = re.compile(r" ?\([^)]*\)")
 
 #: A value this far beyond the training range, as a part of the range, still counts as inside.
 MARGIN = 0.05
@@ -163,6 +159,7 @@ def predict_jobs(
     )
     known = [value if value is not None else float(slow) for value, slow in zip(measured, slowdowns, strict=True)]
     basis = known if evidence == "measured" else [float(value) for value in slowdowns]
+    doubtful = _doubtful(database, found, jobs, measured)
     decision, why = verdict.verdict(
         memory,
         basis,
@@ -171,6 +168,7 @@ def predict_jobs(
         extrapolating=any(reasons),
         evidence=evidence,
         simulated=simulated,
+        doubtful=doubtful,
     )
     return [
         JobPrediction(
@@ -189,7 +187,7 @@ def predict_jobs(
             memory=memory,
             verdict=decision,
             why=why,
-            missing=_missing(found, job, memory, evidence, read),
+            missing=missing.missing_of(found, job, memory, evidence, read, doubtful=job in doubtful),
             simulated=simulated,
             thread_percentage=found.caps[row] if found.caps[row] < UNCAPPED else None,
         )
@@ -211,7 +209,7 @@ def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
         column = schema()[name]
         if np.isnan(value):
             if column.whose in ("target", "co-runners") and column.what != "configuration":
-                what = _BRACKETS.sub("", column.meaning).split(":")[0].split(",")[0].strip()
+                what = missing.BRACKETS.sub("", column.meaning).split(":")[0].split(",")[0].strip()
                 if what not in (named := unknown.setdefault(column.whose, [])):
                     named.append(what)
         elif value < low - slack or value > high + slack:
@@ -258,6 +256,15 @@ def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple
     return answers, bool(same["simulated"].any())
 
 
+def _doubtful(
+    database: Database, found: Gathered, jobs: Sequence[str], measured: Sequence[float | None]
+) -> tuple[str, ...]:
+    """Return the jobs whose slowdown proves nothing: a flagged baseline, or faster beside others than alone."""
+    flagged = {name for one in found.datasets for _, name in flagged_workloads(database, one, found.gpu)}
+    fast = {job for job, value in zip(jobs, measured, strict=True) if value is not None and value < FASTER_THAN_ALONE}
+    return tuple(dict.fromkeys(job for job in jobs if job in flagged | fast))
+
+
 def _capacity(gpu: str) -> float:
     known = reference.load()
     return float(known["memory_mib"].get(gpu, np.nan))
@@ -274,39 +281,3 @@ def _read(manifest: Manifest) -> set[str] | None:
     if not columns or any(column.what == "white box" for column in columns):
         return None
     return {column.quantity for column in columns}
-
-
-#: What gets each kind of evidence; JOB is the program.
-_COMMANDS = {
-    "counters": "ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv",
-    "duty cycle": "nvidia-smi --query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used --format=csv "
-    "-lms 100 > job.csv, while it runs alone",
-}  # fmt: skip
-
-
-def _missing(found: Gathered, job: str, memory: str, evidence: str, read: Collection[str] | None) -> tuple[str, ...]:
-    """Say what would make the answer better, each with the command that gets it."""
-    profile = found.profiles[job]
-    missing = []
-    if memory == "unknown" and not np.isfinite(float(profile["peak_memory"])):
-        missing.append(f"peak memory: {_COMMANDS['duty cycle']}")
-    for kind, command in _COMMANDS.items():
-        names = [
-            _BRACKETS.sub("", quantity.meaning).split(",")[0]
-            for quantity in QUANTITIES
-            if quantity.what == kind and quantity.name in (read or ()) and _unknown(profile, quantity.name)
-        ]
-        if names:
-            missing.append(f"{', '.join(names)}: {command}")
-    if verdict.evidence_of(profile) in ("none", "telemetry"):
-        missing.append(f"stall profile: {_COMMANDS['counters']}")
-    if evidence != "measured" and not found.calibrated:
-        missing.append(
-            "a measured co-run on this GPU: stallscope capture corun --mechanism mps --workload A --workload B -- "
-            "JOB_A ::: JOB_B, or the co-run table of the template"
-        )
-    return tuple(missing)
-
-
-def _unknown(profile: pd.Series[Any], name: str) -> bool:
-    return name != "peak_memory" and not np.isfinite(float(profile[name]))

@@ -56,6 +56,7 @@ def verdict(
     extrapolating: bool,
     evidence: Evidence,
     simulated: bool = False,
+    doubtful: Sequence[str] = (),
 ) -> tuple[Verdict, str]:
     """Advise on a set of jobs.
 
@@ -77,6 +78,9 @@ def verdict(
         Weakest evidence of the jobs.
     simulated : bool
         Whether what ran together ran in a simulator.
+    doubtful : sequence of str
+        Jobs whose solo baseline the data checks doubt, or that ran faster beside the others than alone: their measured
+        slowdown proves nothing.
 
     Returns
     -------
@@ -89,10 +93,16 @@ def verdict(
         return "don't", "Their peaks of memory are more than the GPU has."
     if evidence == "measured":
         run = "Simulated" if simulated else "Measured"
+        if doubtful:
+            return (
+                "measure first",
+                f"They ran together, but the solo baseline of {' and of '.join(doubtful)} is doubtful, and with it the "
+                "slowdown: measure it alone again.",
+            )
         if together < WORTHWHILE:
             return "don't", f"{run} together they do {together:.2f} times the work of one job after the other."
         if max(slowdowns) > turns:
-            return "don't", _starved(max(slowdowns), turns, together)
+            return "don't", _starved(max(slowdowns), turns, together, f"{run} together, one")
         if memory == "unknown":
             ran = "ran together in the simulator" if simulated else "ran together once"
             return "measure first", f"They {ran}, but their peaks of memory are unknown."
@@ -125,8 +135,8 @@ def verdict(
     return "measure first", f"Sharing may gain {together:.2f} times the work, but as little as {worst:.2f}."
 
 
-def _starved(slowdown: float, turns: int, together: float) -> str:
+def _starved(slowdown: float, turns: int, together: float, who: str = "One") -> str:
     return (
-        f"One of them takes {slowdown:.2f} times as long, more than the {turns} times that taking turns would cost it, "
-        f"though together they do {together:.2f} times the work."
+        f"{who} of them takes {slowdown:.2f} times as long, more than the {turns} times that taking turns would cost "
+        f"it, though together they do {together:.2f} times the work."
     )

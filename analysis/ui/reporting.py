@@ -15,7 +15,7 @@ from analysis.report.kinds import KINDS, ReportKind, Wanted
 from analysis.report.render import as_bytes
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
-from analysis.ui import frame, partners, question
+from analysis.ui import frame, nomodel, partners, question
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -57,7 +57,7 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
         return Wanted(kind.name, dataset, gpus, jobs=(job if job in profiled else profiled[0],))
     known = question.trained(dataset) if "model" in kind.needs else []
     if "model" in kind.needs and not known:
-        st.info("A model has to be trained first, on the page Train.", icon=":material/info:")
+        nomodel.say(dataset)
         return None
     if kind.name == "model":
         return Wanted(kind.name, dataset, model_id=question.model_of(known).model_id)

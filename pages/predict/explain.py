@@ -7,7 +7,7 @@ from analysis.errors import StallScopeError
 from analysis.predict import models
 from analysis.predict.manifest import Manifest
 from analysis.reference import gpus
-from analysis.ui import empty, explaining, filters, frame, navigation, question
+from analysis.ui import empty, explaining, filters, frame, navigation, nomodel, question
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -90,8 +90,7 @@ def page() -> None:
         if name is None:
             empty.state("There is nothing to explain yet.", empty.CORUN)
             return
-        frame.answer("A model has to be trained first: it takes one click.")
-        navigation.link("train", "Train a model", dataset=name)
+        nomodel.say(name)
         return
     frame.header(QUESTION, filters.chosen("dataset"), simulated=any(card.simulated for card in known))
     heading = st.container()

@@ -6,7 +6,7 @@ import streamlit as st
 from analysis.errors import StallScopeError
 from analysis.predict import models
 from analysis.predict.jobs import JobPrediction
-from analysis.ui import empty, filters, frame, navigation, question, scenarios, whatif
+from analysis.ui import empty, filters, frame, nomodel, question, scenarios, whatif
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -87,8 +87,7 @@ def page() -> None:
         if name is None:
             empty.state("There is nothing to ask yet.", empty.CORUN)
             return
-        frame.answer("A model has to be trained first: it takes one click.")
-        navigation.link("train", "Train a model", dataset=name)
+        nomodel.say(name)
         return
     heading = st.container()
     asked = question.ask(known)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from analysis.ingest.importer import import_paths
 from analysis.predict import models
 from analysis.predict.evaluate import evaluate
 from analysis.predict.explain import explain
@@ -17,7 +18,7 @@ from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui import resources, training
 from tests.pages.conftest import Open
-from tests.pages.files import GPU, MECHANISM
+from tests.pages.files import GPU, MECHANISM, profile
 
 PAIR = ("bert_bs8_amp", "gnn_bs1024_fp32")
 
@@ -140,3 +141,17 @@ def test_scenarios_are_put_side_by_side_and_stand_in_the_address(app: Open, trai
     kept = page.query_params["scenarios"]
     assert json.loads(kept if isinstance(kept, str) else kept[0])[3] == list(PAIR)
     assert table["together"].iloc[1] == pytest.approx(100 / table["stp"].iloc[1])
+
+
+@pytest.mark.parametrize("name", ["what_if", "explain"])
+def test_profiles_alone_lead_to_what_to_measure(app: Open, tmp_path: Path, name: str) -> None:
+    path = get_settings().db
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Database(path) as database:
+        import_paths(database, [profile(tmp_path / "bert_bs8_amp_A100-40GB.csv", "bert_bs8_amp")])
+    page = app(f"pages/predict/{name}.py")
+    assert not page.exception
+    shown = words(page) + "".join(code.value for code in page.code)
+    assert "Measure first" in shown
+    assert "stallscope capture corun" in shown
+    assert "ncu --set full" in shown

@@ -10,7 +10,7 @@ from analysis.ingest.importer import import_paths
 from analysis.predict import models
 from analysis.predict.counters import from_kernels
 from analysis.store.database import Database
-from tests.predict.conftest import make
+from tests.predict.conftest import known_law, make
 
 
 def _stalls_only(path: Path, long_scoreboard: float) -> Path:
@@ -69,3 +69,17 @@ def test_profiles_without_a_single_counter_make_no_table(database: Database, tmp
     assert from_kernels(database, "own").empty
     with pytest.raises(KeyError):
         from_kernels(database, "own")["threads"]
+
+
+def test_a_measurement_that_the_checks_doubt_never_says_share(database: Database) -> None:
+    def fast(jobs, slot):
+        return 0.6 if "alpha-b2" in (jobs[slot],) else known_law(jobs, slot)
+
+    make(database, law=fast)
+    card = models.train(database, "syn", "ridge")
+    found = models.predict(database, card.model_id, "V100-32GB", ["alpha-b2", "beta-b2"])
+    assert {one.evidence for one in found} == {"measured"}
+    assert {one.verdict for one in found} == {"measure first"}
+    assert "alpha-b2 is doubtful" in found[0].why
+    assert any("measured again" in text for text in found[0].missing)
+    assert not any("measured again" in text for text in found[1].missing)
