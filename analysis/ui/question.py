@@ -15,6 +15,7 @@ from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
+from analysis.ui.markdown import plain
 from analysis.ui.resources import cached, database
 
 #: Most jobs that the form offers at once.
@@ -101,6 +102,7 @@ def ask(known: Sequence[Manifest]) -> Question:
         mechanism = top[2].selectbox("Mechanism", ways, key="by", **_KEEP)
         count = top[3].selectbox("Jobs at once", [str(k) for k in range(2, MOST_JOBS + 1)], key="jobs", **_KEEP)
         names = _workloads(card)
+        _say_unknown(names)
         _start(card)
         slots = st.columns(int(count or 2))
         jobs = tuple(
@@ -113,6 +115,14 @@ def ask(known: Sequence[Manifest]) -> Question:
         )
         caps = _caps(str(mechanism), len(jobs), slots)
     return Question(card, str(gpu), str(mechanism), jobs, caps)
+
+
+def _say_unknown(names: Sequence[str]) -> None:
+    """Say which jobs of the address are not there, before the form puts others in their place."""
+    asked = [st.query_params.get(f"job{number}") for number in range(1, MOST_JOBS + 1)]
+    unknown = [plain(name) for name in asked if name and name not in names]
+    if unknown:
+        st.warning(f"Not in this data set: {', '.join(unknown)}. Other jobs stand in for what the address named.")
 
 
 def _caps(mechanism: str, count: int, slots: Sequence[Any]) -> tuple[float, ...]:

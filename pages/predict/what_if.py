@@ -47,7 +47,9 @@ def verdict(found: list[JobPrediction]) -> str:
     basis = EVIDENCE.get(first.evidence, plain(first.evidence))
     if first.evidence == "measured" and first.simulated:
         basis = "a simulated run of this very set"
-    return f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)} This rests on {basis}."
+    beyond = first.evidence != "measured" and any(one.extrapolating for one in found)
+    warning = " It goes **beyond what the model has seen**; the reasons stand below." if beyond else ""
+    return f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)} This rests on {basis}.{warning}"
 
 
 def details(found: list[JobPrediction], asked: question.Question) -> None:
