@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference.memory import Memory, memory_fit, peaks
-from analysis.interference.rules.baselines import FASTER_THAN_ALONE
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
 from analysis.numbers import slowdown as times
 from analysis.predict import models, profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
@@ -144,10 +144,13 @@ def smallest_changes(
     }
     predicted = _predict(estimator, table, at, tried, by_place, here, mechanism)
     room = {where: peaks(database, dataset, where) for where in {one.gpu for one in tried}}
+    flagged = flagged_workloads(database, dataset)
     found = []
     for one in tried:
         row = by_place[one.gpu, one.mechanism].get(tuple(sorted(one.jobs)))
-        if row is not None and (row.flagged or min(row.slowdowns) < FASTER_THAN_ALONE):
+        if row is not None and (
+            min(row.values) < FASTER_THAN_ALONE or not {(one.gpu, job) for job in one.jobs}.isdisjoint(flagged)
+        ):
             continue  # a doubtful baseline proves no limit kept
         if row is not None:
             values, origin = _in_order(one.jobs, row), SIMULATED if row.simulated else MEASURED

@@ -115,6 +115,7 @@ def test_contributions_on_the_page_add_up(app: Open, trained: Path) -> None:
 def test_the_report_of_a_set_stands_on_the_page(app: Open, trained: Path) -> None:
     page = app("pages/report/report.py", kind="prediction", jobs="2", job1=PAIR[0], job2=PAIR[1])
     text = words(page)
+    assert not page.error, [one.value for one in page.error]
     assert f"{PAIR[0]} + {PAIR[1]} on {GPU}" in text
     assert "Verdict: " in text
     assert {button.label for button in page.get("download_button")} >= {
