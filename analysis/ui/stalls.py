@@ -48,14 +48,10 @@ def sentence(table: pd.DataFrame) -> str:
     known = table[table["share"].notna() & (table["kind"] != "unknown")]
     if known.empty:
         return text
-    # Shares of different families can't be ranked: the family of most profiles stands, and is named where it matters.
-    families = known["stall_family"].value_counts()
-    among = f" among those measured as {markdown.plain(families.index[0])}" if len(families) > 1 else ""
-    comparable = known[known["stall_family"] == families.index[0]]
-    worst = comparable.sort_values("share", ascending=False, kind="stable").iloc[0]
+    worst = known.sort_values("share", ascending=False, kind="stable").iloc[0]
     reason = f", mostly {reason_title(worst['reason']).lower()}" if worst["reason"] else ""
     return (
-        f"{text} {markdown.plain(worst['workload'])} on {markdown.plain(worst['gpu'])} is the clearest case{among}: "
+        f"{text} {markdown.plain(worst['workload'])} on {markdown.plain(worst['gpu'])} is the clearest case: "
         f"{markdown.plain(worst['kind'])}, {significant(worst['share'])} % of its warp cycles{reason}."
     )
 

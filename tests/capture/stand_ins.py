@@ -58,6 +58,7 @@ while True:
         os.write(out, f"{due:.6f} {work} 512.0\n".encode())
     met = met or together
     if mode == "sibling" and met and not together:
+        time.sleep(0.4)  # a busy machine must see who went first
         print("CUDA error: an illegal memory access was encountered"); sys.exit(9)
 """
 

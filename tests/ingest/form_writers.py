@@ -386,3 +386,16 @@ def _(rng: Random) -> Written:
     cells = [("w", "T4", name, number(rng), 5) for name in some(rng)]
     values = [float(cell[3]) * 1e3 for cell in cells]
     return Written(table(rng, [head, *cells], rng.choice(",;")), len(cells), 0, "kernel", "duration_ns", values)
+
+
+@writes("capture-provenance")
+def capture_provenance(rng: Random) -> Written:
+    runs = [
+        {"run": f"r{number}", "workloads": ["a", "b"], "outcome": rng.choice(("ran", "did_not_run")), "notes": []}
+        for number in range(rng.randint(1, 6))
+    ]
+    document = {
+        "format": "stallscope-capture", "version": 1, "gpu": "H100-80GB-SXM",
+        "provenance": {"driver": "570.1", "gpu": "H100-80GB-SXM"}, "runs": runs, "slowdowns": [],
+    }  # fmt: skip
+    return Written(json.dumps(document, indent=1).encode(), len(runs))
