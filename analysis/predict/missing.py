@@ -19,9 +19,13 @@ BRACKETS = re.compile(r" ?\([^)]*\)")
 #: What is said of a job whose solo baseline is doubtful.
 AGAIN = "its time alone, measured again, as the checks doubt it: stallscope capture solo --workload JOB -- COMMAND"
 
-#: What gets each kind of evidence; JOB is the program.
+#: Profiles a program alone, and measures two together; JOB, JOB_A and JOB_B are the programs.
+PROFILE = "ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv"
+CORUN = "stallscope capture corun --mechanism mps --workload A --workload B -- JOB_A ::: JOB_B"
+
+#: What gets each kind of evidence.
 _COMMANDS = {
-    "counters": "ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv",
+    "counters": PROFILE,
     "duty cycle": "nvidia-smi --query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used --format=csv "
     "-lms 100 > job.csv, while it runs alone",
 }  # fmt: skip
@@ -46,10 +50,7 @@ def missing_of(
     if verdict.evidence_of(profile) in ("none", "telemetry"):
         missing.append(f"stall profile: {_COMMANDS['counters']}")
     if evidence != "measured" and not found.calibrated:
-        missing.append(
-            "a measured co-run on this GPU: stallscope capture corun --mechanism mps --workload A --workload B -- "
-            "JOB_A ::: JOB_B, or the co-run table of the template"
-        )
+        missing.append(f"a measured co-run on this GPU: {CORUN}, or the co-run table of the template")
     return tuple(missing)
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict import models, untrained
+from analysis.predict import missing, models, untrained
 from analysis.store.queries import overview
 from analysis.ui import frame, navigation
 from analysis.ui.markdown import sentence
 from analysis.ui.resources import cached, database
 
 #: What gets a profile that the white box can read, memory included, and a co-run to learn from.
-COMMANDS = """\
-ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv
-nvidia-smi --query-gpu=timestamp,utilization.gpu,memory.used --format=csv -lms 100 > job-memory.csv
-stallscope capture corun --mechanism mps --workload A --workload B -- JOB_A ::: JOB_B"""
+COMMANDS = "\n".join(
+    (
+        missing.PROFILE,
+        "nvidia-smi --query-gpu=timestamp,utilization.gpu,memory.used --format=csv -lms 100 > job-memory.csv",
+        missing.CORUN,
+    )
+)
 
 
 def say(dataset: str) -> None:
