@@ -112,7 +112,7 @@ def test_speed(profile: Path, tmp_path: Path) -> None:
 
 @pytest.mark.xfail(
     strict=True,  # on two idle cores too: 1.57 s of wall time against 1.01 s
-    reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections; the load takes 1.3 times its "
+    reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections; the load takes 1.6 times its "
     "processor time: two fifths for cells, a fifth for hash and counts, an eighth for the database",
 )
 def test_faster_than_a_notebook(profile: Path, tmp_path: Path) -> None:
