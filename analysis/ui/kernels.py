@@ -109,7 +109,8 @@ def listing(table: pd.DataFrame) -> pd.DataFrame:
             named, label="name", value="time_ms", title="GPU time of all its launches, ms", unit=" ms", theme=theme()
         )
         frame.chart(figure, name="kernel-time", alt=alt_text(figure), table=named[_SHOWN], columns=_COLUMNS)
-    st.markdown(f"**{frame.count(len(shown), 'kernel')}**, the most GPU time first. Choose a row to open it.")
+    first = "the most GPU time first" if shown["time_ms"].notna().any() else "the most launches first"
+    st.markdown(f"**{frame.count(len(shown), 'kernel')}**, {first}. Choose a row to open it.")
     listed = shown.head(MOST_ROWS).reset_index(drop=True)
     keys = [str(key) for key in listed["key"]]
     st.dataframe(

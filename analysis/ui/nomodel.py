@@ -48,5 +48,5 @@ def lacking(dataset: str) -> str:
     try:
         untrained.card(database(), dataset)
     except StallScopeError as error:
-        return error.sentence
+        return f"{error.sentence[:1].upper()}{error.sentence[1:]}"
     return ""
