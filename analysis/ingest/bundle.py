@@ -15,7 +15,7 @@ from analysis.ingest.format import Hints
 from analysis.ingest.formats import choose
 from analysis.ingest.opening import opened_files
 from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import check_dataset, completed
+from analysis.ingest.simulated import check_dataset, completed, is_simulated
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, find_duplicate, load
 from analysis.store.parsed import Frame, Parsed
@@ -65,7 +65,8 @@ def import_bundle(
                 step(_READ * number / len(files), inner)
             known = completed(hints(inner), opened)
             if not number:
-                dataset, simulated = known.dataset, check_dataset(db, known.dataset, opened)
+                dataset, simulated = known.dataset, is_simulated(opened)
+                check_dataset(db, dataset, opened.name, simulated=simulated)
             parts.append(choose(opened).parse(opened, known))
     if step:
         step(_READ, f"putting {path.name} together")

@@ -1,4 +1,4 @@
-"""Imports files: opens, recognises, reads, and loads each in one transaction, and says what was taken."""
+"""Imports files: has them read, loads each in one transaction, and says what was taken."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import structlog
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping
-from analysis.ingest.format import Format, Hints, Opened
-from analysis.ingest.formats import choose
-from analysis.ingest.opening import opened_files
+from analysis.ingest.format import Hints
 from analysis.ingest.preview import Preview, preview
+from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
 from analysis.ingest.repeats import already_there
-from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import check_dataset, completed
+from analysis.ingest.reports import ImportReport
+from analysis.ingest.simulated import check_dataset
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, find_duplicate, load
-from analysis.store.parsed import Parsed
 from analysis.store.queries import coruns
 
 __all__ = ["ImportReport", "Preview", "import_all", "import_file", "import_paths", "preview"]
@@ -72,7 +70,9 @@ def import_paths(
     return reports
 
 
-def import_file(db: Database, path: Path, *, name: str | None = None, hints: Hints | None = None) -> ImportReport:
+def import_file(
+    db: Database, path: Path, *, name: str | None = None, hints: Hints | None = None, reader: Reader = read_here
+) -> ImportReport:
     """Import one file; bad input never raises but is the status ``rejected`` with a sentence.
 
     Parameters
@@ -85,6 +85,8 @@ def import_file(db: Database, path: Path, *, name: str | None = None, hints: Hin
         Its name as the user knows it.
     hints : Hints, optional
         What the user says that the file does not.
+    reader : Reader, optional
+        What reads it; by default this process.
 
     Returns
     -------
@@ -92,106 +94,65 @@ def import_file(db: Database, path: Path, *, name: str | None = None, hints: Hin
         The account. For an archive of several files: the sums over its files, and their own reports under
         ``report["files"]``.
     """
-    reports = import_all(db, path, name=name, hints=hints)
+    reports = import_all(db, path, name=name, hints=hints, reader=reader)
     return reports[0] if len(reports) == 1 else _merged(name or path.name, reports)
 
 
-def import_all(db: Database, path: Path, *, name: str | None = None, hints: Hints | None = None) -> list[ImportReport]:
+def import_all(
+    db: Database, path: Path, *, name: str | None = None, hints: Hints | None = None, reader: Reader = read_here
+) -> list[ImportReport]:
     """Import a file, or every file of an archive, each in a transaction of its own.
 
     Parameters
     ----------
-    db, path, name, hints
+    db, path, name, hints, reader
         As for `import_file`.
 
     Returns
     -------
     list of ImportReport
         One a file.
+
+    Raises
+    ------
+    CancelledError
+        If the reader was told to stop; nothing of the file that it read is loaded.
     """
     hints = hints or Hints()
     if hints.solos is None:
         chosen = Filter(datasets=(hints.dataset,))
         hints = replace(hints, solos=lambda: coruns.solos(db, chosen))
-    shown = name or path.name
-    try:
-        with opened_files(path, name=shown, spool=db.spool) as files:
-            before = _state(path)
-            return [_import_opened(db, opened, hints, path, before) for opened in files]
-    except StallScopeError as error:
-        return [_refused(shown, error)]
-    except Exception as error:
-        _log.exception("opening failed", file=shown)
-        return [_refused(shown, _unexpected(shown, error))]
+    asked = Asked(
+        hints, db.spool, lambda sha256: find_duplicate(db, sha256) is not None, lambda: mapping.saved(db)
+    )  # fmt: skip
+    return [_take(db, read, hints) for read in reader(path, name or path.name, asked)]
 
 
-def _import_opened(
-    db: Database, opened: Opened, hints: Hints, path: Path, before: tuple[int, int] | None
-) -> ImportReport:
-    found: Format | None = None
+def _take(db: Database, read: Read, hints: Hints) -> ImportReport:
+    """Load what was read, all of it or nothing."""
     try:
-        duplicate = find_duplicate(db, opened.sha256)
+        if read.error is not None:
+            return _refused(read.name, read.error, read.format)
+        duplicate = find_duplicate(db, read.sha256)
         if duplicate is not None:
-            return _duplicate(db, opened, duplicate)
-        found = _format(db, opened, hints)
-        hints = completed(hints, opened)
-        parsed = _named(found.parse(opened, hints), hints)
-        _check(opened, parsed, path, before)
-        simulated = check_dataset(db, hints.dataset, opened)
+            return _duplicate(db, read, duplicate)
+        if read.parsed is None or read.told is None:
+            # Its bytes were there while it was looked at, and have been taken out since.
+            gone = InputRefusedError("the same bytes were taken out meanwhile", "Load it again.", Where(read.name))
+            return _refused(read.name, gone, read.format)
+        check_dataset(db, hints.dataset, read.name, simulated=read.simulated)
         info = SourceInfo(
-            hints.dataset, opened.name, opened.sha256, opened.size, simulated=simulated,
+            hints.dataset, read.name, read.sha256, read.size, simulated=read.simulated,
             title=hints.title, licence=hints.licence, citation=hints.citation,
         )  # fmt: skip
-        told = of_parsed(opened.name, parsed, load(db, parsed, info))
-        return told.model_copy(update={"warnings": [*told.warnings, *already_there(db, int(told.source_id or 0))]})
+        source_id = load(db, read.parsed, info)
+        warnings = [*read.told.warnings, *already_there(db, source_id)]
+        return read.told.model_copy(update={"source_id": source_id, "warnings": warnings})
     except StallScopeError as error:
-        return _refused(opened.name, error, found)
+        return _refused(read.name, error, read.format)
     except Exception as error:
-        _log.exception("import failed", file=opened.name, format=found.name if found else None)
-        return _refused(opened.name, _unexpected(opened.name, error), found)
-
-
-def _named(parsed: Parsed, hints: Hints) -> Parsed:
-    """Say in the report how the workload of a profile got its name, and the era of the format."""
-    told = {**parsed.report, "era": parsed.era}
-    if "kernel" in parsed.frames and isinstance(parsed.report.get("workload"), str):
-        told["workload_from"] = hints.workload_from or ("by you" if hints.workload else "after the file")
-    return replace(parsed, report=told)
-
-
-def _format(db: Database, opened: Opened, hints: Hints) -> Format:
-    """Return the user's mapping, the format that claims the file, or the saved mapping that has its columns."""
-    if hints.mapping is not None:
-        return mapping.format_of(mapping.named(db, hints.mapping))
-    try:
-        return choose(opened)
-    except InputRefusedError as error:
-        return mapping.choose_mapped(opened, mapping.saved(db), error)
-
-
-def _check(opened: Opened, parsed: Parsed, path: Path, before: tuple[int, int] | None) -> None:
-    """Refuse what can't be vouched for: a file that changed meanwhile, or of which nothing could be used."""
-    if _state(path) != before:
-        raise InputRefusedError(
-            "the file changed while it was read",
-            "Load it again when nothing writes to it any more.",
-            Where(opened.name),
-        )
-    if parsed.rows_read and parsed.rows_loaded == 0:
-        first = parsed.rejected.iloc[0]
-        raise InputRefusedError(
-            f"none of its {parsed.rows_read:,} rows could be understood; the first one: {first['reason']}",
-            "Check that the file is what its header says, and export it again.",
-            Where(opened.name, None if first["line"] is None else int(first["line"]), first["column"]),
-        )
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_size, stat.st_mtime_ns
+        _log.exception("import failed", file=read.name, format=read.format)
+        return _refused(read.name, unexpected(read.name, error), read.format)
 
 
 def _expand(path: Path) -> Iterator[Path]:
@@ -209,25 +170,20 @@ def _hidden(file: Path, below: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(below).parts)
 
 
-def _refused(name: str, error: StallScopeError, found: Format | None = None) -> ImportReport:
+def _refused(name: str, error: StallScopeError, form: str | None = None) -> ImportReport:
     return ImportReport(
         file=name,
-        format=found.name if found else None,
+        format=form,
         status="rejected",
         error=error.sentence,
         report={"what": error.what, "cure": error.cure, "line": error.where.line, "column": error.where.column},
     )
 
 
-def _unexpected(name: str, error: Exception) -> StallScopeError:
-    what = f"the file could not be read ({type(error).__name__})"
-    return StallScopeError(what, "Nothing of it was loaded; please report it together with the file.", Where(name))
-
-
-def _duplicate(db: Database, opened: Opened, source_id: int) -> ImportReport:
+def _duplicate(db: Database, read: Read, source_id: int) -> ImportReport:
     held = db.query("SELECT file_name, format, dataset FROM source WHERE source_id = ?", [source_id]).iloc[0]
     return ImportReport(
-        file=opened.name,
+        file=read.name,
         format=str(held["format"]),
         status="duplicate",
         source_id=source_id,

@@ -48,27 +48,25 @@ def is_simulated(opened: Opened) -> bool:
     return MARK in opened.head[:_FIRST]
 
 
-def check_dataset(database: Database, dataset: str, opened: Opened) -> bool:
-    """Return whether a file is simulated, once it may go into the data set.
+def check_dataset(database: Database, dataset: str, name: str, *, simulated: bool) -> None:
+    """Refuse a file that must not go into the data set.
 
     Raises
     ------
     InputRefusedError
         If simulated and measured values would share a data set.
     """
-    simulated = is_simulated(opened)
     held = sources.is_simulated(database, dataset)
     holds = dataset == SAMPLE if held is None else held
     if simulated and not holds and held is not None:
         raise InputRefusedError(
             f"it is simulated, and the data set {dataset} holds measurements",
             "Load it into a data set of its own with --dataset.",
-            Where(opened.name),
+            Where(name),
         )
     if holds and not simulated:
         raise InputRefusedError(
             f"it is measured, and the data set {dataset} is simulated",
             "Load it into another data set with --dataset.",
-            Where(opened.name),
+            Where(name),
         )
-    return simulated
