@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.numbers import slowdown as times
-from analysis.predict.explain import GlobalImportance
+from analysis.predict.importance import GlobalImportance
 from analysis.predict.sentences import causes
 
 #: Fewer rows than this say nothing about a family.

@@ -9,19 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotEnoughDataError
-from analysis.predict import features, models
+from analysis.predict import models
+from analysis.predict.background import of_training
 from analysis.predict.gather import gather
-from analysis.predict.manifest import Manifest
-from analysis.predict.naming import feature_of, shown_value
-from analysis.predict.schema import Floats
+from analysis.predict.naming import by_feature, shown_value
 from analysis.predict.sentences import Start, sentence
-from analysis.predict.shapley import Contributions, contributions, explained_exactly
-from analysis.predict.terms import WHITE_BOX
+from analysis.predict.shapley import Contributions, contributions
 from analysis.store.database import Database
-
-#: Rows behind a global explanation.
-GLOBAL_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -106,40 +100,6 @@ class Explanation:
         )
 
 
-@dataclass(frozen=True)
-class GlobalImportance:
-    """What a model looks at, over many rows of its training data.
-
-    Attributes
-    ----------
-    table : pd.DataFrame
-        One row a feature: feature, whose, what, group, mean_abs (mean |SHAP| in ln S), mean, largest first.
-    shap : pd.DataFrame, shape (rows, features)
-        Contributions in ln S, summed back to features.
-    values : pd.DataFrame, shape (rows, features)
-        Main value of each feature, for colours; NaN where it has none.
-    rows : pd.DataFrame
-        Who each row is about, and its measured S.
-    base : float
-        Mean prediction in ln S.
-    row_base : ndarray, shape (rows,)
-        Where each row's sum starts.
-    method : str
-        How the contributions were computed.
-    additivity_error : float
-        Largest |base + sum - prediction|.
-    """
-
-    table: pd.DataFrame
-    shap: pd.DataFrame
-    values: pd.DataFrame
-    rows: pd.DataFrame
-    base: float
-    row_base: Floats
-    method: str
-    additivity_error: float
-
-
 def explain(
     database: Database,
     model_id: str,
@@ -168,7 +128,7 @@ def explain(
     """
     manifest, estimator = models.load(database, model_id)
     found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
-    parts = contributions(estimator, found.X, _background(database, manifest, estimator))
+    parts = contributions(estimator, found.X, of_training(database, manifest, estimator))
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
     return explanations(found.X, parts, predicted)
 
@@ -176,10 +136,7 @@ def explain(
 def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -> list[Explanation]:
     """Turn contributions by column into explanations by feature, one a row."""
     found = []
-    owners = [feature_of(str(name)) for name in parts.values.columns]
-    distinct = list(dict.fromkeys(owners))
-    member = np.array([[owner == feature for feature in distinct] for owner in owners], dtype=np.float64)
-    sums = parts.values.to_numpy(dtype=np.float64) @ member.reshape(len(owners), len(distinct))
+    distinct, sums = by_feature(parts.values)
     for row in range(len(X)):
         about = X.iloc[row]
         order = np.argsort(-np.abs(sums[row]), kind="stable")
@@ -208,93 +165,6 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
             )
         )
     return found
-
-
-def global_importance(database: Database, model_id: str, rows: int = GLOBAL_ROWS) -> GlobalImportance:
-    """Explain a model over its training data.
-
-    Parameters
-    ----------
-    database : Database
-        The open database.
-    model_id : str
-        The model.
-    rows : int
-        At most so many rows, drawn with a fixed seed.
-
-    Returns
-    -------
-    GlobalImportance
-        Contributions summed back to features, and their means.
-
-    Raises
-    ------
-    NotFoundError
-        If there is no such model, or its data set is no longer loaded.
-    """
-    manifest, estimator = models.load(database, model_id)
-    frame = features.build(
-        database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=WHITE_BOX in manifest.columns
-    )
-    if len(frame) > rows:
-        frame = frame.take(np.sort(np.random.default_rng(0).permutation(len(frame))[:rows]))
-    parts = contributions(estimator, frame.X, frame.X)
-    predicted = np.asarray(estimator.predict(frame.X), dtype=np.float64)
-    owners = [feature_of(str(name)) for name in parts.values.columns]
-    distinct = list(dict.fromkeys(owners))
-    shap = pd.DataFrame(
-        {
-            feature.label: parts.values.iloc[:, [n for n, owner in enumerate(owners) if owner == feature]].sum(axis=1)
-            for feature in distinct
-        },
-        index=range(len(frame)),
-    )
-    table = pd.DataFrame(
-        [
-            {
-                "feature": feature.label, "whose": feature.whose, "what": feature.what, "group": feature.group,
-                "mean_abs": float(shap[feature.label].abs().mean()), "mean": float(shap[feature.label].mean()),
-            }
-            for feature in distinct
-        ],
-        columns=["feature", "whose", "what", "group", "mean_abs", "mean"],
-    )  # fmt: skip
-    values = pd.DataFrame(
-        {
-            feature.label: frame.X[feature.main] if feature.main in frame.schema.names else np.nan
-            for feature in distinct
-        },
-        index=range(len(frame)),
-    )
-    return GlobalImportance(
-        table=table.sort_values("mean_abs", ascending=False, ignore_index=True),
-        shap=shap,
-        values=values,
-        rows=frame.rows.drop(columns=["families"]),
-        base=float(np.mean(parts.base)) if len(frame) else 0.0,
-        row_base=np.asarray(parts.base, dtype=np.float64),
-        method=parts.method,
-        additivity_error=float(np.abs(parts.total() - predicted).max()) if len(frame) else 0.0,
-    )
-
-
-def _background(database: Database, manifest: Manifest, estimator: Any) -> pd.DataFrame | None:
-    """Return training rows for predictors that need a sampled explainer; None where they are gone."""
-    if not needs_background(estimator):
-        return None
-    try:
-        solve = WHITE_BOX in manifest.columns
-        return features.build(database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=solve).X
-    except NotEnoughDataError:
-        return None
-
-
-def needs_background(estimator: Any) -> bool:
-    """Say whether a predictor, or a part of it, can only be explained by sampling."""
-    parts = [part for _, part in getattr(estimator, "parts_", [])]
-    if parts:
-        return any(needs_background(part) for part in parts)
-    return not explained_exactly(estimator)
 
 
 def _summed(listed: Sequence[Contribution], by: str) -> dict[str, float]:

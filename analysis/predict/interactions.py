@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from analysis.predict import features, models
+from analysis.predict import models
+from analysis.predict.background import training_frame
 from analysis.predict.ensemble import Average
-from analysis.predict.explain import GlobalImportance
+from analysis.predict.importance import GlobalImportance
 from analysis.predict.naming import feature_of
 from analysis.predict.schema import Floats
 from analysis.predict.shapley import tree_explainer, tree_of
-from analysis.predict.terms import WHITE_BOX
 from analysis.store.database import Database
 
 #: Rows and columns of exact interaction values: their cost grows with the columns squared.
@@ -109,9 +109,7 @@ def interactions(database: Database, model_id: str, found: GlobalImportance, mos
         table = pd.DataFrame(rows, columns=["feature", "with", "strength"])
         method = "screened: correlation of a contribution with the other's value where its own value hardly changes"
         return Interactions(_strongest(table, most), method, exact=False)
-    frame = features.build(
-        database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=WHITE_BOX in manifest.columns
-    )
+    frame = training_frame(database, manifest)
     frame = frame.take(np.sort(np.random.default_rng(0).permutation(len(frame))[:ROWS]))
     strength: dict[tuple[str, str], Floats] = {}
     for weight, part in parts:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.predict.quantities import STALL_GROUPS
-from analysis.predict.schema import Column
+from analysis.predict.schema import Column, Floats
 from analysis.predict.terms import schema
 from analysis.reference import stall_reasons
 
@@ -86,6 +86,28 @@ def feature_of(column: str) -> Feature:
         return Feature(label, whose, "identity", "measured before", column)
     found: Column = schema()[column]
     return Feature(_label(found), found.whose, found.what, _group(found.quantity), _main(found))
+
+
+def by_feature(values: pd.DataFrame) -> tuple[list[Feature], Floats]:
+    """Sum contributions by column back to features.
+
+    Parameters
+    ----------
+    values : pd.DataFrame, shape (rows, columns)
+        Contributions by column of the frame, or by part of the history.
+
+    Returns
+    -------
+    features : list of Feature
+        Different from each other.
+    sums : ndarray, shape (rows, features)
+        Their contributions.
+    """
+    owners = [feature_of(str(name)) for name in values.columns]
+    distinct = list(dict.fromkeys(owners))
+    member = np.array([[owner == feature for feature in distinct] for owner in owners], dtype=np.float64)
+    sums: Floats = values.to_numpy(dtype=np.float64) @ member.reshape(len(owners), len(distinct))
+    return distinct, sums
 
 
 def _label(column: Column) -> str:

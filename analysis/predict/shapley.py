@@ -1,4 +1,4 @@
-"""Contributions of the frame's columns to ln S: exact for trees, linear parts and averages, sampled for the rest."""
+"""Contributions of the frame's columns to ln S: exact for trees and linear parts, closed or sampled for the rest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Contributions:
     start : {"typical", "alone"}
         What the base is.
     error : float
-        Standard error of a contribution where it is sampled; 0 where it is exact.
+        Standard error of a contribution that is measured against a sample of training rows; 0 where it is exact.
     """
 
     base: Floats
@@ -70,7 +70,7 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
     X : pd.DataFrame
         Rows to explain.
     background : pd.DataFrame, optional
-        Rows of the training frame, for predictors that only a sampled explainer can explain.
+        Rows of the training frame, for predictors that are explained against some.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
     Raises
     ------
     NotEnoughDataError
-        If a sampled explainer has no background.
+        If an explainer that compares with training rows has none.
     """
     if isinstance(estimator, Average):
         return _average(estimator, X, background)
@@ -129,6 +129,21 @@ def explained_exactly(estimator: Any) -> bool:
         return False
     model = getattr(estimator, "model_", None)
     return model is None or _is_tree(model) or _is_linear(model) or isinstance(model, ScaledLinear)
+
+
+def needs_background(estimator: Any) -> bool:
+    """Say whether a predictor, or a part of it, is explained against training rows."""
+    return any(not explained_exactly(part) for part in _parts_of(estimator))
+
+
+def sampled(estimator: Any) -> bool:
+    """Say whether a predictor, or a part of it, can only be explained by sampling, which takes long for many rows."""
+    return any(not explained_exactly(part) and not isinstance(part, StructuredGP) for part in _parts_of(estimator))
+
+
+def _parts_of(estimator: Any) -> list[Any]:
+    parts = [part for _, part in getattr(estimator, "parts_", [])]
+    return [inner for part in parts for inner in _parts_of(part)] or [estimator]
 
 
 def _average(estimator: Average, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
@@ -216,8 +231,8 @@ def _low_rank(estimator: LowRank, X: pd.DataFrame) -> Contributions:
 def _structured(estimator: StructuredGP, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
     found = explain_sets(estimator, X, _required(background))
     method = (
-        f"sampled Shapley values against {found.background} training pairs, standard error at most "
-        f"{found.error:.3f} in ln S; their sum is exact"
+        f"Shapley values of its Gaussian processes in closed form against {found.background} training pairs (standard "
+        f"error of that choice at most {found.error:.3f} in ln S), carried through to ln S; their sum is exact"
     )
     return Contributions(found.base, found.values, method, error=found.error)
 

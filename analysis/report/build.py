@@ -12,6 +12,7 @@ from analysis.interference.checks import run_checks
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
 from analysis.predict import explain, models
+from analysis.predict.importance import global_importance
 from analysis.report.basis import choice, command, moment, provenance, software, source_entries
 from analysis.report.document import ReportDocument
 from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls
@@ -155,7 +156,7 @@ def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str])
     gpu = chosen.gpus[0] if chosen.gpus else card.gpus[0]
     mechanism = chosen.mechanisms[0] if chosen.mechanisms else None
     try:
-        importance = explain.global_importance(database, model_id)
+        importance = global_importance(database, model_id)
     except (NotEnoughDataError, NotFoundError):  # the data it learned from was removed
         importance = None
     if not jobs:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from analysis.errors import NotEnoughDataError, NotFoundError
-from analysis.predict import explain, models
+from analysis.predict import models
+from analysis.predict.importance import global_importance
 from analysis.report.basis import choice, command, moment, provenance, software, source_entries
 from analysis.report.build import chosen_contents, evaluations_of
 from analysis.report.document import ReportDocument, Source
@@ -81,7 +82,7 @@ def card_report(
     importance = None
     if card.runs and "model" in kept:
         try:
-            importance = explain.global_importance(database, model_id, rows=150)
+            importance = global_importance(database, model_id)
         except (NotEnoughDataError, NotFoundError):  # the data it learned from was removed
             importance = None
     answer = ModelAnswer(card, card.gpus[0], importance=importance)

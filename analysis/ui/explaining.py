@@ -12,13 +12,13 @@ from analysis.charts.dependence import dependence
 from analysis.charts.explanations import beeswarm, importance_bars, waterfall
 from analysis.charts.theme import alt_text
 from analysis.numbers import slowdown
-from analysis.predict import models
-from analysis.ui import frame
+from analysis.ui import background, frame
 from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import cached, database, theme
+from analysis.ui.resources import database, theme
 
 if TYPE_CHECKING:
-    from analysis.predict.explain import Explanation, GlobalImportance
+    from analysis.predict.explain import Explanation
+    from analysis.predict.importance import GlobalImportance
 
 COLUMNS: dict[str, Any] = {
     "feature": st.column_config.TextColumn("Feature", width="large"),
@@ -182,13 +182,8 @@ def family(found: GlobalImportance, heading: st.delta_generator.DeltaGenerator) 
     )
 
 
-def importance_of(model_id: str) -> GlobalImportance:
-    """Explain a model's training rows: many where that is exact and quick, fewer where it has to be sampled."""
-    from analysis.predict.explain import global_importance, needs_background
+def importance_of(model_id: str) -> GlobalImportance | None:
+    """Explain a model's training rows beside the page; None as long as it takes."""
+    from analysis.predict.importance import global_importance
 
-    rows = cached(_rows, database(), model_id, needs_background)
-    return cached(global_importance, database(), model_id, rows)
-
-
-def _rows(opened: Any, model_id: str, sampled: Any) -> int:
-    return 150 if sampled(models.load(opened, model_id)[1]) else 500
+    return background.result("Explaining the predictions of the training data", global_importance, database(), model_id)

@@ -79,11 +79,16 @@ def cached(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     *args, **kwargs
         Its arguments. All but the database need a ``repr`` that tells them apart: strings, numbers, tuples, filters.
     """
+    result: T = _kept(lambda: function(*args, **kwargs), *call_key(function, *args, **kwargs))
+    return result
+
+
+def call_key(function: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[str, str, int, str]:
+    """Return what tells a call of the database from every other: name, file, version of the data, arguments."""
     opened = database()
     rest = repr([value for value in args if value is not opened]) + repr(sorted(kwargs.items()))
     name = f"{function.__module__}.{getattr(function, '__qualname__', repr(function))}"
-    result: T = _kept(lambda: function(*args, **kwargs), name, str(opened.path), opened.version, rest)
-    return result
+    return name, str(opened.path), opened.version, rest
 
 
 @st.cache_resource(show_spinner=False, max_entries=60)

@@ -58,8 +58,9 @@ def many(known: list[Manifest], heading: st.delta_generator.DeltaGenerator, show
         with heading:
             frame.answer("This model has learned from no co-run: there is nothing to look at over many.")
         return
-    with st.spinner("Explaining the predictions of the training data"):
-        found = explaining.importance_of(card.model_id)
+    found = explaining.importance_of(card.model_id)
+    if found is None:
+        return
     if shown == FAMILY:
         explaining.family(found, heading)
     else:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.predict import explain, features, models
+from analysis.predict import explain, features, importance, models
 from analysis.predict.base import needs
 from analysis.predict.ensemble import Average
 from analysis.predict.frame import TrainingFrame
@@ -103,7 +103,7 @@ def test_columns_are_summed_back_to_what_people_know(shared_syn: Database) -> No
 
 def test_global_importance_sums_to_the_predictions(shared_syn: Database) -> None:
     model = models.train(shared_syn, "syn", "ridge")
-    found = explain.global_importance(shared_syn, model.model_id, rows=50)
+    found = importance.global_importance(shared_syn, model.model_id, rows=50)
     assert found.shap.shape == found.values.shape
     assert len(found.shap) == len(found.rows) == 50
     assert found.additivity_error < 1e-9

@@ -11,7 +11,8 @@ from analysis.charts.explanations import importance_bars, waterfall
 from analysis.interference.finding import counted, named
 from analysis.interference.metrics import fairness, stp, together_per_100
 from analysis.numbers import significant, slowdown
-from analysis.predict.explain import Explanation, GlobalImportance
+from analysis.predict.explain import Explanation
+from analysis.predict.importance import GlobalImportance
 from analysis.predict.jobs import JobPrediction
 from analysis.predict.manifest import Manifest
 from analysis.report import comparison
