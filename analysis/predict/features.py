@@ -20,6 +20,9 @@ from analysis.store.queries import coruns, exclusions, sources
 #: Flags of a member that make its slowdown no measurement.
 NO_TARGET_FLAGS = ("hard_coded", "not_measured", "partial")
 
+#: Flag of a member whose S was clipped to exactly 1, and how it is counted: its true slowdown is unknown.
+CLIPPED, CLIPPED_REASON = "clipped", "clipped to exactly 1"
+
 __all__ = ["TrainingFrame", "all_pairs", "build", "flagged_workloads", "for_jobs", "rows_for_sets"]
 
 
@@ -43,7 +46,7 @@ def build(
     gpus, mechanisms : iterable of str, optional
         Canonical names to keep; all by default.
     include_flagged : bool, default False
-        Keep runs with workloads that the data checks flag.
+        Keep runs with workloads that the data checks flag, and members whose S was clipped or never measured.
     white_box : bool, default False
         Solve the white-box model for the column of its prediction, which stays empty otherwise.
 
@@ -78,11 +81,13 @@ def build(
     if white_box:
         table = whiteboxsets.attach(table, database, dataset)
     frame = assemble(dataset, members, table)
-    flags = members["flags"].map(lambda found: bool(set(NO_TARGET_FLAGS) & set(found if found is not None else ())))
     target = members["slowdown"].to_numpy(dtype=np.float64)
-    good = np.isfinite(target) & (target > 0) & (include_flagged | ~flags.to_numpy(dtype=bool))
-    if lacking := int((~good & ~members["left_out"].to_numpy(dtype=bool)).sum()):
-        left_out["no target"] = lacking
+    measured = np.isfinite(target) & (target > 0) & (include_flagged | ~_carry(members, *NO_TARGET_FLAGS))
+    good = measured & (include_flagged | ~_carry(members, CLIPPED))
+    counted = ~members["left_out"].to_numpy(dtype=bool)
+    for reason, without in (("no target", ~measured), (CLIPPED_REASON, measured & ~good)):
+        if lacking := int((without & counted).sum()):
+            left_out[reason] = lacking
     for rule, count in exclusions.members_left_out(database, chosen).itertuples(index=False):
         left_out[f"{exclusions.REASON}{rule}"] = int(count)
     if not good.any():
@@ -173,6 +178,11 @@ def rows_for_sets(
         ]
     )  # fmt: skip
     return assemble("", members, table, columns).X
+
+
+def _carry(members: pd.DataFrame, *flags: str) -> np.ndarray:
+    """Return which members carry one of the flags."""
+    return np.array([not set(flags).isdisjoint(found if found is not None else ()) for found in members["flags"]], bool)
 
 
 def flagged_workloads(database: Database, dataset: str) -> frozenset[tuple[str, str]]:

@@ -158,6 +158,17 @@ def test_what_did_not_run_is_counted_and_never_a_target(database: Database) -> N
     assert np.isfinite(frame.y).all()
 
 
+def test_a_slowdown_that_was_clipped_to_one_is_no_target_unless_asked_for(database: Database) -> None:
+    make(database, names=["alpha-b2", "beta-b2", "gamma-b2"])
+    with database.write() as cursor:
+        cursor.execute("UPDATE member SET slowdown = 1.0, flags = ['clipped'] WHERE run_id = 2 AND slot = 0")
+    frame = features.build(database, "syn")
+    assert frame.left_out == {"clipped to exactly 1": 1}
+    assert (len(frame), len(features.build(database, "syn", include_flagged=True))) == (11, 12)
+    beside = frame.rows[frame.rows["run_id"] == 2]
+    assert len(beside) == 1  # its partner was measured
+
+
 def test_simulated_and_measured_rows_are_never_mixed(database: Database) -> None:
     make(database, gpu="V100-32GB")
     make(database, gpu="P100", simulated=True)
