@@ -11,7 +11,6 @@ import pandas as pd
 from analysis.errors import StallScopeError
 from analysis.interference.mechanisms import COLUMNS, OVERLOADED, figures
 from analysis.interference.metrics import p99_inflation
-from analysis.sharing.layout import mig_profiles
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -22,6 +21,7 @@ from analysis.sharing.mechanisms import (
     TimeSlicing,
 )
 from analysis.sharing.noise import Noise
+from analysis.sharing.partitions import mig_profiles
 from analysis.sharing.simulate import CoRun, Simulator
 
 Floats = npt.NDArray[np.float64]

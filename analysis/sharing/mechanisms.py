@@ -12,7 +12,8 @@ import numpy.typing as npt
 from analysis.errors import UsageError
 from analysis.sharing.corun import GAP, Rows
 from analysis.sharing.hardware import Machine
-from analysis.sharing.layout import Layout, instances, limited, shared
+from analysis.sharing.layout import Layout, limited, shared
+from analysis.sharing.partitions import instances
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from analysis.sharing.layout import mig_profiles
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -18,6 +17,7 @@ from analysis.sharing.mechanisms import (
     StaticPartition,
     TimeSlicing,
 )
+from analysis.sharing.partitions import mig_profiles
 from analysis.sharing.simulate import CoRun, Simulator
 
 TRIPLES, QUADRUPLES, OTHERS = 48, 24, 14

@@ -15,8 +15,9 @@ from analysis.interference.mechanisms import OVERLOADED
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine as find_machine
-from analysis.sharing.layout import Layout, instances, mig_choices, mig_profiles, shared
+from analysis.sharing.layout import Layout, shared
 from analysis.sharing.mechanisms import CudaMps, Mechanism, Mig, TimeSlicing
+from analysis.sharing.partitions import instances, mig_choices, mig_profiles
 from analysis.sharing.serving import latency
 from analysis.sharing.work import Service, Workload
 

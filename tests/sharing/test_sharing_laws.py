@@ -14,7 +14,7 @@ from analysis.sharing import engine
 from analysis.sharing.corun import GAP, Places, solo, states
 from analysis.sharing.demands import FIRST_SHARED, table
 from analysis.sharing.hardware import machine
-from analysis.sharing.layout import instances, limited, shared
+from analysis.sharing.layout import limited, shared
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -25,6 +25,7 @@ from analysis.sharing.mechanisms import (
     StaticPartition,
     TimeSlicing,
 )
+from analysis.sharing.partitions import instances
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.work import Kernel, Service, Workload
 

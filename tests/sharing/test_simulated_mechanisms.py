@@ -10,7 +10,6 @@ from analysis.errors import NotFoundError, UsageError
 from analysis.interference.mechanisms import answer, summary
 from analysis.sharing.compare import as_frame, co_runs, members, shares_note
 from analysis.sharing.hardware import machine, machines
-from analysis.sharing.layout import instances, mig_choices, mig_profiles
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,
@@ -21,6 +20,7 @@ from analysis.sharing.mechanisms import (
     StaticPartition,
     TimeSlicing,
 )
+from analysis.sharing.partitions import instances, mig_choices, mig_profiles
 from analysis.sharing.serving import latency
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.work import Service
