@@ -86,7 +86,7 @@ def waterfall(
         )  # fmt: skip
     low, high = float(min(edges.min(), prediction)), float(max(edges.max(), prediction))
     pad = 0.12 * max(high - low, 0.1)
-    ticks = _factor_ticks(float(np.exp(low - pad)), float(np.exp(high + 2 * pad)))
+    ticks = factor_ticks(float(np.exp(low - pad)), float(np.exp(high + 2 * pad)))
     figure.update_layout(
         xaxis={"range": [low - pad, high + 2 * pad], "tickvals": np.log(ticks), "ticktext": [f"{t:g}" for t in ticks],
                "title": {"text": "slowdown, x (steps multiply)"}, "zeroline": False},
@@ -213,7 +213,8 @@ def _spread(values: np.ndarray) -> np.ndarray:
     return 0.38 * offset / max(largest, 6.0)
 
 
-def _factor_ticks(low: float, high: float) -> list[float]:
+def factor_ticks(low: float, high: float) -> list[float]:
+    """Return at most nine round factors between two."""
     steps = [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 15, 20]
     inside = [step for step in steps if low <= step <= high]
     return inside if len(inside) <= 9 else inside[:: -(-len(inside) // 9)]

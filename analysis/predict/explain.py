@@ -3,101 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.predict import models
 from analysis.predict.background import of_training
+from analysis.predict.explanation import Contribution, Explanation, summed
 from analysis.predict.gather import gather
 from analysis.predict.naming import by_feature, shown_value
-from analysis.predict.sentences import Start, sentence
+from analysis.predict.sentences import sentence
 from analysis.predict.shapley import Contributions, contributions
+from analysis.predict.whitebox import WhiteBox
+from analysis.predict.whiteboxcauses import explained
 from analysis.store.database import Database
 
-
-@dataclass(frozen=True)
-class Contribution:
-    """What one thing that people know adds to ln S.
-
-    Attributes
-    ----------
-    feature : str
-        Such as ``kernel length of the co-runners``.
-    whose, what, group : str
-        Whose it is; the kind of evidence; the stall group or resource.
-    value : str
-        Its value, with unit.
-    shap : float
-        Its part of ln S; exp(shap) is the factor on S.
-    """
-
-    feature: str
-    whose: str
-    what: str
-    group: str
-    value: str
-    shap: float
-
-    @property
-    def factor(self) -> float:
-        """The contribution as a factor on S."""
-        return float(np.exp(self.shap))
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why one job of a set is predicted to slow down as it is.
-
-    Attributes
-    ----------
-    workload, co_workloads
-        The job and the others.
-    base, prediction : float
-        ln S: where the sum starts, and what it reaches.
-    contributions : tuple of Contribution
-        The largest first.
-    by_whose, by_group : dict of str to float
-        The same, summed.
-    sentence : str
-        The explanation in words.
-    method : str
-        How the contributions were computed.
-    additivity_error : float
-        |base + sum - prediction|.
-    start : {"typical", "alone"}
-        What the base is: a typical slowdown, or the job alone.
-    """
-
-    workload: str
-    co_workloads: tuple[str, ...]
-    base: float
-    prediction: float
-    contributions: tuple[Contribution, ...]
-    by_whose: dict[str, float]
-    by_group: dict[str, float]
-    sentence: str
-    method: str
-    additivity_error: float
-    start: Start = "typical"
-
-    @property
-    def slowdown(self) -> float:
-        """The prediction as S."""
-        return float(np.exp(self.prediction))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
-        return asdict(self)
-
-    def table(self) -> pd.DataFrame:
-        """Return one row a contribution: feature, whose, what, group, value, shap, factor."""
-        return pd.DataFrame(
-            [{**asdict(one), "factor": one.factor} for one in self.contributions],
-            columns=["feature", "whose", "what", "group", "value", "shap", "factor"],
-        )
+__all__ = ["Contribution", "Explanation", "explain", "explanations"]
 
 
 def explain(
@@ -128,6 +49,10 @@ def explain(
     """
     manifest, estimator = models.load(database, model_id)
     found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
+    if isinstance(estimator, WhiteBox):
+        broken_down = explained(found)
+        if broken_down is not None:
+            return broken_down
     parts = contributions(estimator, found.X, of_training(database, manifest, estimator))
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
     return explanations(found.X, parts, predicted)
@@ -154,8 +79,8 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
                 base=base,
                 prediction=prediction,
                 contributions=listed,
-                by_whose=_summed(listed, "whose"),
-                by_group=_summed(listed, "group"),
+                by_whose=summed(listed, "whose"),
+                by_group=summed(listed, "group"),
                 sentence=sentence(
                     own, base, prediction, [(one.feature, one.shap) for one in listed], parts.start, parts.error
                 ),
@@ -165,10 +90,3 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
             )
         )
     return found
-
-
-def _summed(listed: Sequence[Contribution], by: str) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for one in listed:
-        sums[getattr(one, by)] = sums.get(getattr(one, by), 0.0) + one.shap
-    return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from analysis.predict import counters
+from analysis.predict.kept import kept
 from analysis.predict.quantities import QUANTITIES, factor, resolve
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -20,10 +20,6 @@ _SAMPLE_UNITS = ("sample", "img", "image", "seq", "sentence", "token", "frame", 
 _TIME_TO_MS = {"s": 1000.0, "second": 1000.0, "seconds": 1000.0, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "ns": 1e-6}
 _HALF = ("amp", "fp16", "bf16", "half", "mixed", "float16", "bfloat16", "fp8", "1", "true")
 _FULL = ("fp32", "float32", "full", "tf32", "0", "false")
-
-
-#: Tables already gathered, by database; valid as long as nothing was written.
-_KEPT: WeakKeyDictionary[Database, dict[tuple[int, str], pd.DataFrame]] = WeakKeyDictionary()
 
 
 def collect(database: Database, dataset: str, gpus: Sequence[str] | None = None) -> pd.DataFrame:
@@ -44,13 +40,7 @@ def collect(database: Database, dataset: str, gpus: Sequence[str] | None = None)
         Index (gpu, workload). A column a quantity of `quantities.QUANTITIES`, in base units, NaN where unknown;
         beside them family, model, phase and memory_kind.
     """
-    key = (database.version, dataset)
-    kept = _KEPT.setdefault(database, {})
-    if key not in kept:
-        for old in [found for found in kept if found[0] != database.version]:
-            kept.pop(old, None)
-        kept[key] = _gather(database, dataset)
-    table = kept[key]
+    table = kept(database, "solo profiles", dataset, lambda: _gather(database, dataset))
     if gpus is not None:
         table = table[table.index.get_level_values("gpu").isin(list(gpus))]
     return table.copy()

@@ -63,8 +63,8 @@ def sentence(
         Two or three sentences; factors multiply the typical slowdown to the predicted one.
     """
     typical, predicted = float(np.exp(base)), float(np.exp(prediction))
-    beside = f"this model's typical is {typical:.2f}" if start == "typical" else f"alone it takes {typical:.2f}"
-    head = f"{workload} is predicted to take {predicted:.2f} times its solo time; {beside}."
+    beside = f"; this model's typical is {typical:.2f}" if start == "typical" else ""
+    head = f"{workload} is predicted to take {predicted:.2f} times its solo time{beside}."
     if start == "alone" and len(contributions) == 1:
         return f"{head} All of it comes from one figure: {contributions[0][0]}."
     worse, better = causes(contributions, error)

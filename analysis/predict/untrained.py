@@ -8,11 +8,11 @@ from analysis.predict.manifest import Manifest, package_versions, schema_hash
 from analysis.predict.registry import get
 from analysis.predict.terms import WHITE_BOX, schema
 from analysis.predict.whitebox import WhiteBox
+from analysis.predict.whiteboxsets import launches_of
 from analysis.reference import gpus as reference
 from analysis.sharing.recover import NEEDED
-from analysis.sharing.whitebox import missing, read_profiles
+from analysis.sharing.whitebox import missing
 from analysis.store.database import Database
-from analysis.store.filters import Filter
 from analysis.store.queries.sources import is_simulated, require_dataset
 
 #: Predictor, and the first part of its model's name; the data set with the profiles is the second.
@@ -53,7 +53,7 @@ def card(database: Database, dataset: str) -> Manifest:
         If no profile there has all that it takes.
     """
     require_dataset(database, dataset)
-    found = read_profiles(database, Filter(datasets=(dataset,)))
+    found = launches_of(database, dataset)
     lacking = missing(found)
     given = found.rename(columns={"occupancy": "warps"})
     complete = given.iloc[:0] if lacking else given.dropna(subset=list(NEEDED))

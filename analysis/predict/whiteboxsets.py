@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.errors import StallScopeError
+from analysis.predict.kept import kept
 from analysis.predict.schema import Floats
 from analysis.reference import gpus as reference
 from analysis.sharing import mechanisms
+from analysis.sharing.causes import Cause, causes
 from analysis.sharing.mechanisms import Mechanism
 from analysis.sharing.whitebox import missing, read_profiles, recover_jobs, solve_sets
 from analysis.store.database import Database
@@ -86,7 +88,7 @@ def attach(table: pd.DataFrame, database: Database, dataset: str) -> pd.DataFram
         The table with a column `LAUNCHES`: the job's rows of `sharing.whitebox.read_profiles`; NaN without a profile.
         The table as it was where no profile has what the model needs.
     """
-    found = read_profiles(database, Filter(datasets=(dataset,)))
+    found = launches_of(database, dataset)
     if missing(found):
         return table
     by_job = dict(iter(found.groupby(["gpu", "workload"], sort=False)))
@@ -95,6 +97,11 @@ def attach(table: pd.DataFrame, database: Database, dataset: str) -> pd.DataFram
         if key in by_job:
             launches[place] = by_job[key]
     return table.assign(**{LAUNCHES: launches})
+
+
+def launches_of(database: Database, dataset: str) -> pd.DataFrame:
+    """Return `sharing.whitebox.read_profiles` of a data set, read once; nobody may change it."""
+    return kept(database, "launches", dataset, lambda: read_profiles(database, Filter(datasets=(dataset,))))
 
 
 def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:
@@ -141,6 +148,38 @@ def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:
         if same in solved:
             said[list(order)] = np.log(solved[same])
         results.append(said)
+    return results
+
+
+def causes_of(table: pd.DataFrame, asked: Asked) -> list[list[Cause]] | None:
+    """Return what each co-runner's use of each resource costs each member of a set.
+
+    Parameters
+    ----------
+    table : pd.DataFrame
+        Profiles with the column `LAUNCHES`.
+    asked : Asked
+        The set.
+
+    Returns
+    -------
+    list of list of Cause or None
+        In the order of the set's jobs, whose places the causes name; None where `solve` has no figure.
+    """
+    same, order = asked.ordered()
+    how = mechanism_of(same)
+    if how is None or not 2 <= len(same.jobs) <= LARGEST_SET:
+        return None
+    try:
+        recovered = recover_jobs(_launches(table, same.gpu), same.gpu)
+        if recovered is None or not set(same.jobs) <= set(recovered.names):
+            return None
+        found = causes(recovered, same.jobs, how)
+    except StallScopeError:  # nothing is published of the GPU, or it can't give these shares
+        return None
+    results: list[list[Cause]] = [[] for _ in order]
+    for place, member in zip(order, found, strict=True):
+        results[place] = [replace(one, by=None if one.by is None else order[one.by]) for one in member]
     return results
 
 

@@ -8,11 +8,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from analysis.charts.cause_bars import cause_bars
+from analysis.charts.theme import alt_text
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import preview
 from analysis.interference.metrics import antt, fairness, jain, stp, together_per_100
 from analysis.numbers import significant, slowdown
-from analysis.predict import changes
+from analysis.predict import changes, untrained, whiteboxcauses
 from analysis.predict.jobs import JobPrediction
 from analysis.predict.likeness import Likeness
 from analysis.predict.neighbours import nearest_runs
@@ -20,7 +22,7 @@ from analysis.reference import gpus
 from analysis.ui import access, frame, navigation, partners, upload
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.question import OWN, Question
-from analysis.ui.resources import cached, database, jobs
+from analysis.ui.resources import cached, database, jobs, theme
 from analysis.ui.spool import Spooled, spool
 
 _RUNS: dict[str, Any] = {
@@ -42,6 +44,14 @@ _CHANGES: dict[str, Any] = {
     "origin": "Known by",
     "memory": "Memory",
 }
+_CAUSES: dict[str, Any] = {
+    "workload": st.column_config.TextColumn("Job", width="medium"),
+    "by": st.column_config.TextColumn("Slowed by", width="medium", help="Empty: the job's own share of the GPU."),
+    "resource": st.column_config.TextColumn("Resource", width="medium"),
+    "value": st.column_config.TextColumn("How much of it they use", width="large"),
+    "shap": st.column_config.NumberColumn("Part of ln S", format="%.4f"),
+    "factor": st.column_config.NumberColumn("Factor on S", format="%.3f"),
+}
 _KIND, _SPOOLED = "profile", "whatif-spooled"
 
 
@@ -62,6 +72,23 @@ def members(found: list[JobPrediction]) -> None:
         f"STP {significant(total)} · ANTT {significant(antt(every))} x · fairness {significant(fairness(every))} · "
         f"Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"
     )
+
+
+def why(asked: Question) -> None:
+    """Show what each job pays to whom for which resource, where the model works that out itself."""
+    if asked.model.predictor != untrained.NAME:
+        return
+    from analysis.predict.explain import explain
+
+    found = cached(explain, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped)
+    table = whiteboxcauses.table(found)
+    if not set(table["resource"]) <= whiteboxcauses.PARTS:  # the network has no figure of its own for this set
+        return
+    frame.subheading("Who takes what from whom")
+    for text in dict.fromkeys(one.sentence for one in found):
+        st.markdown(f"- {sentence(text, 800)}")
+    figure = cause_bars(table, theme=theme())
+    frame.chart(figure, name="causes", alt=alt_text(figure), table=table, columns=_CAUSES)
 
 
 def other_settings(asked: Question) -> None:

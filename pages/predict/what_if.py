@@ -110,6 +110,7 @@ def page() -> None:
     whatif.other_settings(asked)
     whatif.bring_a_profile()
     whatif.members(found)
+    whatif.why(asked)
     whatif.onward(asked)
     scenarios.side_by_side(asked, found, known)
     details(found, asked)

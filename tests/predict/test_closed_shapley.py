@@ -12,7 +12,7 @@ import pytest
 from analysis.predict import features
 from analysis.predict.ensemble import Average, StallScope
 from analysis.predict.learners import ExtraTrees
-from analysis.predict.pairgp import Jobs, PairGP
+from analysis.predict.pairgp import Jobs, Mode, PairGP
 from analysis.predict.pairshapley import shapley_of_pairs
 from analysis.predict.setshapley import UNSURE
 from analysis.predict.shapley import contributions
@@ -36,7 +36,7 @@ def mixed(jobs: Jobs, mine: int, theirs: int, present: set[int], players: list[n
 
 
 @pytest.mark.parametrize("mode", ["direct", "symmetric", "antisymmetric"])
-def test_closed_form_is_the_definition(mode) -> None:
+def test_closed_form_is_the_definition(mode: Mode) -> None:
     jobs = jobs_by_lot()
     i, j = np.array([(a, b) for a in range(4) for b in range(4) if a != b or mode != "antisymmetric"]).T
     lot = np.random.default_rng(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.charts.cause_bars import cause_bars
 from analysis.errors import NotEnoughDataError, UsageError
 from analysis.ingest.bundle import import_bundle
 from analysis.ingest.format import Hints
 from analysis.ingest.guesses import suggested_workload
 from analysis.ingest.importer import import_paths
-from analysis.predict import features, modelfile, models, untrained, whiteboxsets
+from analysis.predict import features, modelfile, models, untrained, whiteboxcauses, whiteboxsets
 from analysis.predict.evaluate import evaluate
 from analysis.predict.explain import explain
 from analysis.predict.profiles import collect
@@ -24,6 +26,7 @@ from analysis.predict.whitebox import SHARES_MODEL
 from analysis.predict.whiteboxsets import Asked, of_members, solve
 from analysis.report import comparison
 from analysis.settings import asset
+from analysis.sharing.causes import Cause
 from analysis.sharing.whitebox import predict_slowdowns, read_profiles
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -177,8 +180,8 @@ def test_it_answers_without_a_single_co_run(own: Database) -> None:
     assert found[0].low is None
     assert found[0].verdict == "measure first"
     told = explain(own, "white-box:own", GPU, JOBS[:2])[0]
-    assert [one.feature for one in told.contributions] == ["white-box prediction"]
-    assert told.additivity_error < 1e-9
+    assert {one.whose for one in told.contributions} == {"co-runners"}
+    assert told.additivity_error < 1e-6
     square = predict_pairs(own, "white-box:own", GPU, "CUDA MPS", list(JOBS))
     assert square.values.slowdown[0, 1] == pytest.approx(said[0])
     with pytest.raises(NotEnoughDataError, match="needs: stall profiles"):
@@ -234,3 +237,34 @@ def test_runs_say_who_got_what() -> None:
         Asked(GPU, "CUDA MPS with priority", ("c", "d"), (100.0, 100.0), (False, True)),
         Asked(GPU, "MIG", ("e", "f"), profiles=("1g.10gb", "2g.20gb")),
     ]
+
+
+def test_it_says_who_takes_what_in_figures_that_add_up(own: Database) -> None:
+    for jobs, caps in (((JOBS[1], JOBS[1], JOBS[0]), None), ((JOBS[0], JOBS[1]), (30, 70))):
+        found = explain(own, "white-box:own", GPU, jobs, "CUDA MPS", caps=caps)
+        predicted = models.predict(own, "white-box:own", GPU, jobs, "CUDA MPS", caps=caps)
+        for one, said in zip(found, predicted, strict=True):
+            assert one.slowdown == pytest.approx(said.slowdown)
+            assert one.base + sum(part.shap for part in one.contributions) == pytest.approx(one.prediction, abs=1e-6)
+            assert one.method.startswith("exact")
+            assert sum(one.by_group.values()) == pytest.approx(one.prediction, abs=1e-6)
+            named = re.findall(r"([\w /]+, taken by \w[\w-]*|its own share of the GPU) \(x (\d+\.\d\d)\)", one.sentence)
+            assert named
+            factors = {part.feature: part.factor for part in one.contributions}
+            assert all(f"{factors[name.strip()]:.2f}" == number for name, number in named)
+            assert all(factors[name.strip()] > 1.02 for name, _ in named)
+        table = whiteboxcauses.table(found)
+        assert set(table["resource"]) <= whiteboxcauses.PARTS
+        assert set(table["by"]) <= {*jobs, ""}
+        assert "x" in cause_bars(table).layout.meta["alt"]
+
+
+def test_only_what_is_asked_for_beyond_what_there_is_is_called_so() -> None:
+    jobs = ("a", "b")
+    over = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.7, 0.6), Cause("issue slots", 1, 0.001, 0.9, 0.9)]
+    assert whiteboxcauses.oversubscribed(jobs, over) == (
+        "Asked for beyond what there is: L2 and DRAM bandwidth, 130 % (itself 70 %, b 60 %)."
+    )
+    under = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.3, 0.6)]
+    assert "no resource is asked for beyond" in whiteboxcauses.oversubscribed(jobs, under)
+    assert whiteboxcauses.oversubscribed(jobs, [Cause("issue slots", 1, 0.001, 0.9, 0.9)]) == ""
