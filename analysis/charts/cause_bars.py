@@ -29,9 +29,9 @@ def cause_bars(frame: pd.DataFrame, *, theme: str = "light") -> go.Figure:
         The parts of a job's bars add up to its ln S, so that their factors multiply to its slowdown.
     """
     pen = ink(theme)
-    rows = frame[["workload", "by"]].drop_duplicates().astype(str).to_records(index=False).tolist()
-    labels = unique_labels([f"{own} ← {by}" if by else f"{own}: itself" for own, by in rows], 60)
-    at = dict(zip(rows, labels, strict=True))
+    pairs = list(dict.fromkeys(zip(frame["workload"].astype(str), frame["by"].astype(str), strict=True)))
+    labels = unique_labels([f"{own} ← {by}" if by else f"{own}: itself" for own, by in pairs], 60)
+    at = dict(zip(pairs, labels, strict=True))
     sizes = frame["shap"].abs().groupby(frame["resource"]).sum().sort_values(ascending=False, kind="stable")
     figure = go.Figure()
     for place, resource in enumerate(sizes.index):
@@ -46,15 +46,15 @@ def cause_bars(frame: pd.DataFrame, *, theme: str = "light") -> go.Figure:
                 for row in part.to_dict("records")
             ],
         )  # fmt: skip
-    totals = frame.groupby(["workload", "by"], sort=False)["shap"].sum()
-    for (own, by), total in totals.items():
-        up = frame[(frame["workload"] == own) & (frame["by"] == by) & (frame["shap"] > 0)]["shap"].sum()
+    totals: dict[tuple[str, str], float] = {}
+    for own, by in pairs:
+        parts = frame.loc[(frame["workload"] == own) & (frame["by"] == by), "shap"].astype(float)
+        totals[own, by] = float(parts.sum())
         figure.add_annotation(
-            x=float(up), y=at[str(own), str(by)], text=f"x {np.exp(total):.2f}", xanchor="left", showarrow=False,
-            xshift=5, font={"size": 12, "color": pen.text},
+            x=float(parts[parts > 0].sum()), y=at[own, by], text=f"x {np.exp(totals[own, by]):.2f}", xanchor="left",
+            showarrow=False, xshift=5, font={"size": 12, "color": pen.text},
         )  # fmt: skip
-    high = float(max(totals.max(), 0.1)) if len(totals) else 0.1
-    low = float(min(totals.min(), 0.0)) if len(totals) else 0.0
+    high, low = max([0.1, *totals.values()]), min([0.0, *totals.values()])
     ticks = factor_ticks(float(np.exp(1.15 * low)), float(np.exp(1.15 * high)))
     figure.update_layout(
         barmode="relative", bargap=0.35, legend={"itemclick": False, "itemdoubleclick": False},
@@ -63,8 +63,8 @@ def cause_bars(frame: pd.DataFrame, *, theme: str = "light") -> go.Figure:
         yaxis={"autorange": "reversed", "type": "category", "categoryarray": labels, "showgrid": False},
     )  # fmt: skip
     largest = [
-        f"{shorten(visible(str(own)), 40)} through {shorten(visible(str(by)), 40) or 'itself'} x {np.exp(total):.2f}"
+        f"{shorten(visible(own), 40)} through {shorten(visible(by), 40) or 'itself'} x {np.exp(total):.2f}"
         for (own, by), total in totals.items()
     ]
     alt = f"Bars of what each job pays to whom, by resource: {'; '.join(largest)}."
-    return finish(figure, alt=alt, theme=theme, height=130 + _ROW * max(len(rows), 2))
+    return finish(figure, alt=alt, theme=theme, height=130 + _ROW * max(len(pairs), 2))
