@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,9 @@ class Database:
         DuckDB's memory limit; by default that of the settings.
     read_only : bool
         Open the file so that nothing can write to it, DuckDB itself included. Several processes may do so at once.
+    nice : int
+        How far DuckDB's own threads stand back behind those that ask it, where the system can tell them apart. A server
+        wants that: loading a file would otherwise take every processor from those who answer readers.
 
     Attributes
     ----------
@@ -58,12 +65,15 @@ class Database:
         spool: Path | None = None,
         memory_limit: str | None = None,
         read_only: bool = False,
+        nice: int = 0,
     ) -> None:
         self.path = path
         self.read_only = read_only
         self.guard: Callable[[], None] = _anyone
         self._lock = threading.RLock()
         self._version = 0
+        self._of_all = 0
+        self._of_one: Counter[str] = Counter()
         if path is not None:
             path = path.expanduser()
             if read_only and not path.exists():
@@ -71,7 +81,7 @@ class Database:
             _make_folder(path.parent)
             spool = spool or path.parent / "spool"
         self.spool = spool
-        self._connection = connect(path, read_only=read_only)
+        self._connection = _standing_back(lambda: connect(path, read_only=read_only), nice)
         try:
             harden(self._connection, spool, memory_limit or get_settings().memory_limit)
             (check_current if read_only else migrate)(self._connection, path)
@@ -83,6 +93,10 @@ class Database:
     def version(self) -> int:
         """Number of writes so far in this process: a key for caches that must follow the data."""
         return self._version
+
+    def version_of(self, dataset: str) -> int:
+        """Return the number of writes so far that may have changed a data set: those of other data sets don't count."""
+        return self._of_all + self._of_one[dataset]
 
     def query(self, sql: str, parameters: Parameters = None) -> pd.DataFrame:
         """Run one statement on a cursor of its own and return its rows.
@@ -109,7 +123,7 @@ class Database:
         return rows[0][0] if rows else None
 
     @contextmanager
-    def write(self, *, content: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+    def write(self, *, content: bool = True, dataset: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """Hold the writer's lock and a transaction; any exception rolls all of it back.
 
         Parameters
@@ -117,6 +131,8 @@ class Database:
         content : bool
             False for bookkeeping that no figure depends on, such as the progress of a job: `version` stays, and with it
             every cache.
+        dataset : str, optional
+            The only data set whose figures the write can change, see `version_of`.
 
         Raises
         ------
@@ -138,6 +154,10 @@ class Database:
                 cursor.rollback()
                 raise
             self._version += content
+            if dataset is None:
+                self._of_all += content
+            else:
+                self._of_one[dataset] += content
 
     def close(self) -> None:
         """Close the file; the object can't be used afterwards."""
@@ -168,6 +188,20 @@ def connect(path: Path | None, *, read_only: bool = False) -> duckdb.DuckDBPyCon
             f"the database {path} can't be opened: {str(error).splitlines()[0]}",
             "Check the permissions and the free space, or give another file with --db.",
         ) from error
+
+
+def _standing_back(connecting: Callable[[], duckdb.DuckDBPyConnection], nice: int) -> duckdb.DuckDBPyConnection:
+    """Connect such that the threads that DuckDB starts have a lower priority: on Linux they take their maker's."""
+    if not nice or not sys.platform.startswith("linux"):
+        return connecting()
+
+    def lower() -> duckdb.DuckDBPyConnection:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.nice(0) + nice)
+        return connecting()
+
+    with ThreadPoolExecutor(1) as maker:
+        return maker.submit(lower).result()
 
 
 def _make_folder(folder: Path) -> None:

@@ -79,7 +79,7 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
     """
     if "kernel" in parsed.frames:
         parsed = replace(parsed, frames={**parsed.frames, "kernel": in_columns(parsed.frames["kernel"])})
-    with database.write() as cursor:
+    with database.write(dataset=info.dataset) as cursor:
         source_id = _next(cursor, "source", "source_id")
         cursor.execute(
             "INSERT INTO dataset (name, title, simulated, licence, citation) VALUES (?, ?, ?, ?, ?) "

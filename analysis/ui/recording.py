@@ -13,6 +13,7 @@ from analysis.capture import telemetry
 from analysis.capture.readings import Reader
 from analysis.capture.snapshot import Snapshot
 from analysis.errors import CancelledError, StallScopeError
+from analysis.ingest.apart import hands_for
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import import_file
 from analysis.jobs.runner import JobStatus, Progress
@@ -80,11 +81,13 @@ def record(
             why = "; ".join(done.faults) or "there is no GPU"
             raise StallScopeError(f"nothing was recorded: {why}", "Start it again when a GPU answers.")
         beside = telemetry.processes_path(path)
-        reports = [
-            import_file(opened, one, name=shown, hints=Hints(dataset=dataset))
-            for one, shown in ((path, name), (beside, name.replace(".csv", "-processes.csv")))
-            if one.exists()
-        ]
+        written = ((path, name), (beside, name.replace(".csv", "-processes.csv")))
+        with hands_for([one for one, _ in written if one.exists()], spool=opened.spool) as hands:
+            reports = [
+                import_file(opened, one, name=shown, hints=Hints(dataset=dataset), reader=hands.read)
+                for one, shown in written
+                if one.exists()
+            ]
         refused = next((one.error for one in reports if one.status == "rejected"), None)
         if refused:
             raise StallScopeError(refused, "")

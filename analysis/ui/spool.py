@@ -30,7 +30,7 @@ class Spooled:
     path : Path
         Where the bytes are.
     sha256 : str
-        Their hash.
+        Their hash; empty where nobody wanted it.
     size : int
         Their number.
     """
@@ -64,7 +64,7 @@ def spool(uploads: Sequence[UploadedFile]) -> list[Spooled]:
     return [store(cast("BinaryIO", upload), upload.name) for upload in uploads]
 
 
-def store(stream: BinaryIO, name: str) -> Spooled:
+def store(stream: BinaryIO, name: str, *, hashed: bool = True) -> Spooled:
     """Write one file to the spool.
 
     Parameters
@@ -73,6 +73,8 @@ def store(stream: BinaryIO, name: str) -> Spooled:
         What to read.
     name : str
         As the user knows it.
+    hashed : bool
+        Whether the hash is wanted; whoever loads the file at once learns it then.
 
     Raises
     ------
@@ -93,9 +95,10 @@ def store(stream: BinaryIO, name: str) -> Spooled:
                     "Compress it with gzip, export fewer metrics, or raise STALLSCOPE_MAX_FILE_BYTES.",
                     Where(file=name),
                 )
-            digest.update(chunk)
+            if hashed:
+                digest.update(chunk)
             file.write(chunk)
-    return Spooled(name, path, digest.hexdigest(), size)
+    return Spooled(name, path, digest.hexdigest() if hashed else "", size)
 
 
 def _folder() -> Path:

@@ -9,8 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import CancelledError
+from analysis.ingest.apart import hands_for
 from analysis.ingest.format import Hints
-from analysis.ingest.importer import Preview, import_all, preview
+from analysis.ingest.importer import Preview, import_all
 from analysis.ingest.mapping import saved
 from analysis.ingest.templates import TEMPLATES, column_table
 from analysis.jobs.runner import Progress
@@ -69,22 +70,25 @@ def drop_zone() -> None:
         key=f"files-{current.round}",
         disabled=not allowed,
         help="Nsight Compute (ncu --csv), Nsight Systems, nvprof, PyTorch traces, nvidia-smi and DCGM logs, Slurm "
-        "accounts, co-run and profile tables, and the public data sets. Gzip and zip are fine.",
+        "accounts, co-run and profile tables, and the public data sets. Packed files (gzip, bzip2, xz, zstd, lz4) and "
+        "archives (zip, tar) are fine.",
     )
     if not files:
         return
     known = {item.file.sha256: item.file.name for item in current.pending}
     current.repeated = []
     with st.status(f"Looking at {frame.count(len(files), 'file')} …", expanded=False) as status:
-        for item in spool(files):
-            if item.sha256 in known:
-                item.discard()
-                current.repeated.append((item.name, known[item.sha256]))
-                continue
-            known[item.sha256] = item.name
-            status.update(label=f"Looking at {markdown.plain(item.name)} …")
-            seen = preview(item.path, name=item.name, mappings=saved(database()))
-            current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
+        spooled = spool(files)
+        with hands_for([item.path for item in spooled], spool=database().spool) as hands:
+            for item in spooled:
+                if item.sha256 in known:
+                    item.discard()
+                    current.repeated.append((item.name, known[item.sha256]))
+                    continue
+                known[item.sha256] = item.name
+                status.update(label=f"Looking at {markdown.plain(item.name)} …")
+                seen = hands.preview(item.path, item.name, saved(database()))
+                current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
     # A new key empties the widget, and with it the server's memory.
     current.round += 1
     current.job = None
@@ -188,10 +192,10 @@ def _row(item: Pending) -> None:
 
 def _look_again() -> None:
     """Read what waits again, now that a mapping may fit it."""
-    mappings = saved(database())
-    for item in state().pending:
-        if item.seen.columns:
-            item.seen = preview(item.file.path, name=item.file.name, mappings=mappings)
+    mappings, again = saved(database()), [item for item in state().pending if item.seen.columns]
+    with hands_for([item.file.path for item in again], spool=database().spool) as hands:
+        for item in again:
+            item.seen = hands.preview(item.file.path, item.file.name, mappings)
     st.rerun()
 
 
@@ -240,18 +244,24 @@ def _submit(current: State, dataset: str) -> None:
 def load_all(opened: Database, work: list[tuple[Spooled, Hints]], progress: Progress) -> dict[str, Any]:
     """Load files one after the other; a cancel keeps what is loaded and leaves the rest."""
     reports: list[dict[str, Any]] = []
-    done, cancelled = 0, False
-    for number, (file, hints) in enumerate(work):
-        try:
-            progress(number / len(work), f"reading {file.name}")
-        except CancelledError:
-            cancelled = True
-            break
-        read = import_all(opened, file.path, name=file.name, hints=hints)
-        reports.extend(report.model_dump(mode="json") for report in read)
-        done += 1
-    for file, _ in work:
-        file.discard()
+    done = 0
+
+    def reading() -> None:
+        progress(done / len(work), f"reading {work[done][0].name}")
+
+    cancelled = False
+    try:
+        with hands_for([file.path for file, _ in work], spool=opened.spool, wanted=reading) as hands:
+            for file, hints in work:
+                reading()
+                read = import_all(opened, file.path, name=file.name, hints=hints, reader=hands.read)
+                reports.extend(report.model_dump(mode="json") for report in read)
+                done += 1
+    except CancelledError:
+        cancelled = True
+    finally:
+        for file, _ in work:
+            file.discard()
     left = [file.name for file, _ in work[done:]]
     return {"dataset": work[0][1].dataset if work else "own", "reports": reports, "cancelled": cancelled, "left": left}
 

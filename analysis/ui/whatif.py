@@ -10,8 +10,9 @@ import streamlit as st
 
 from analysis.charts.cause_bars import cause_bars
 from analysis.charts.theme import alt_text
+from analysis.ingest.apart import hands_for
 from analysis.ingest.format import Hints
-from analysis.ingest.importer import preview
+from analysis.ingest.preview import Preview
 from analysis.interference.metrics import antt, fairness, jain, stp, together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.predict import changes, untrained, whiteboxcauses
@@ -154,8 +155,8 @@ def what_would_help(asked: Question, found: list[JobPrediction]) -> None:
         changes.smallest_changes, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, limit
     )
     st.markdown(sentence(changes.sentence(better, limit), 400))
-    if better:
-        table = pd.DataFrame([one.to_json() for one in better])
+    if better.within:
+        table = pd.DataFrame([one.to_json() for one in better.within])
         frame.data(table[list(_CHANGES)], name=f"changes-within-{limit:g}", columns=_CHANGES)
 
 
@@ -169,14 +170,16 @@ def bring_a_profile() -> None:
         given = st.file_uploader("Profile", type=["csv", "txt", "gz"], key="whatif-profile", max_upload_size=200)
         if given is None:
             return
-        # The page runs again with every click; the file is written once.
+        # The page runs again with every click; the file is written and looked at once.
         if st.session_state.get(_SPOOLED, ("",))[0] != given.file_id:
-            st.session_state[_SPOOLED] = (given.file_id, spool([given])[0])
+            written = spool([given])[0]
+            with hands_for([written.path], spool=database().spool) as hands:
+                st.session_state[_SPOOLED] = (given.file_id, written, hands.preview(written.path, written.name, []))
         file: Spooled = st.session_state[_SPOOLED][1]
         if not file.path.exists():
             st.caption("It is loaded.")
             return
-        seen = preview(file.path, name=file.name)
+        seen: Preview = st.session_state[_SPOOLED][2]
         if seen.error is not None:
             st.error(sentence(seen.error), icon=":material/error:")
             return

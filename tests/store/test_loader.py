@@ -118,3 +118,15 @@ def test_same_bytes_are_found(database: Database) -> None:
 def test_unknown_columns_are_a_programming_error() -> None:
     with pytest.raises(ValueError, match="unknown columns"):
         Parsed(format="x", rows_read=0, frames={"solo": pd.DataFrame({"oops": []})})
+
+
+def test_a_load_is_news_for_its_own_data_set_only(database: Database) -> None:
+    before = [database.version, database.version_of("a"), database.version_of("b")]
+    source = load(database, _profile(), SourceInfo("a", "x.csv", "1" * 64, 1))
+    after = [database.version, database.version_of("a"), database.version_of("b")]
+    assert [new > old for new, old in zip(after, before, strict=True)] == [True, True, False]
+    remove_source(database, source)
+    assert database.version_of("b") > after[2]
+    with database.write(content=False, dataset="a"):
+        pass
+    assert database.version_of("a") == after[1] + 1

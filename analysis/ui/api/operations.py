@@ -44,6 +44,9 @@ class Operation:
         Whether it changes something.
     kept : bool
         Whether the answer is kept while nothing is written to the database.
+    of_dataset : bool
+        Whether the answer rests on the data set asked for and on nothing else, so that it is kept through loads into
+        others.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Operation:
     sent: Literal["query", "json", "form"] = "query"
     writes: bool = False
     kept: bool = False
+    of_dataset: bool = False
 
 
 def _datasets(database: Database, _: questions.Nothing) -> Any:
@@ -111,7 +115,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "matrix", "Who slows whom: rows the slowed, columns the aggressor, plain ratios.", "GET", f"{PREFIX}/matrix",
-        questions.MatrixQuestion, _matrix, kept=True,
+        questions.MatrixQuestion, _matrix, kept=True, of_dataset=True,
     ),
     Operation(
         "predict", "What each job of a set would pay for sharing, and whether they may share.", "POST",

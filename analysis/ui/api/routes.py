@@ -24,7 +24,7 @@ from analysis.errors import (
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui import access
-from analysis.ui.api import openapi, operations, reading
+from analysis.ui.api import openapi, operations, reading, uploads
 from analysis.ui.api.operations import OPERATIONS, PREFIX, Operation, Rendered
 from analysis.ui.api.questions import Question
 from analysis.ui.api.tokens import Refusal, Tokens
@@ -96,8 +96,6 @@ class Interface:
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
         if operation.sent == "form":
-            from analysis.ui.api import uploads
-
             return JSONResponse(await uploads.answer(request))
         if operation.sent == "json":
             asked = await reading.from_json(operation, request)
@@ -108,7 +106,9 @@ class Interface:
         # Opening the file for the first time may take a while; afterwards it is at hand.
         opened = _opened() if self._ready else await anyio.to_thread.run_sync(_opened)
         self._ready = True
-        key = (opened.version, operation.name, asked.model_dump_json())
+        # A file that is loaded into another data set need not make twenty readers wait for the same answer again.
+        version = opened.version_of(str(getattr(asked, "dataset"))) if operation.of_dataset else opened.version  # noqa: B009
+        key = (version, operation.name, asked.model_dump_json())
         # Those who ask the same at once wait for the first of them.
         async with self._locks.setdefault(key, anyio.Lock()):
             body = self._kept.get(key)
@@ -122,7 +122,7 @@ class Interface:
     def _keep(self, key: tuple[int, str, str], body: bytes) -> None:
         if len(body) > operations.KEEP_BYTES:
             return
-        for old in [one for one in self._kept if one[0] != key[0]]:
+        for old in [one for one in self._kept if one[1:] == key[1:] and one[0] != key[0]]:
             del self._kept[old]
         self._kept[key] = body
         while len(self._kept) > 64:

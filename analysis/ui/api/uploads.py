@@ -98,7 +98,7 @@ def _spool(files: list[UploadFile]) -> list[Spooled]:
         for file in files:
             # A name is only ever shown; where the bytes lie is the server's own choice.
             name = "".join(character if character.isprintable() else " " for character in file.filename or "")
-            kept.append(store(file.file, name.strip()[:255] or "upload"))
+            kept.append(store(file.file, name.strip()[:255] or "upload", hashed=False))
     except InputRefusedError as error:
         for item in kept:
             item.discard()
