@@ -55,7 +55,8 @@ def _lines(report: Mapping[str, Any], details: Mapping[str, Any]) -> Iterator[tu
     era = details.get("era") or report.get("era")
     title = titles.get(name, "")
     yield "Format", f"{title or name}{f' ({name})' if title else ''}{f', {era}' if era else ''}"
-    yield "Encoding", str(details.get("encoding") or "")
+    encoding = str(details.get("encoding") or "")
+    yield "Encoding", "" if encoding == "binary" else encoding
     yield "Separators", _separators(details)
     yield "Lines skipped", _skipped(details)
     yield "Rows", _rows(report)

@@ -33,7 +33,7 @@ class Opened:
     head : str
         The first 256 KiB, decoded, ANSI colours taken out.
     magic : bytes
-        The first 16 bytes.
+        The first 512 bytes.
     text : Path, optional
         A text as UTF-8, without colours and lone carriage returns; `path` itself where that is clean.
     stats : TextStats, optional

@@ -15,7 +15,9 @@ from analysis.reference import gpus
 UNKNOWN = "unknown"
 
 _SUFFIX = re.compile(
-    r"(?:\.(?:csv|tsv|txt|json|parquet|pq|log|out|prom|sqlite|ncu-rep|nsys-rep|gz|zip))+$", re.IGNORECASE
+    r"(?:\.(?:csv|tsv|txt|json|parquet|pq|log|out|prom|sqlite|ncu-rep|nsys-rep|gz|zip|tar|tgz|tbz2?|txz|tzst|bz2|xz|"
+    r"lzma|zstd?|lz4))+$",
+    re.IGNORECASE,
 )
 
 

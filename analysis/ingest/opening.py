@@ -9,13 +9,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.format import Opened
+from analysis.ingest.magic import START_BYTES, is_binary, packing
+from analysis.ingest.tararchive import unpack_tar
 from analysis.ingest.textstats import TextStats, measure
-from analysis.ingest.unpacking import unpack_gzip, unpack_zip
+from analysis.ingest.unpacking import Budget, unpack_stream, unpack_zip
 from analysis.settings import get_settings
 
 #: How much of a text the formats look at to recognise it.
@@ -28,8 +31,7 @@ ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x
 csv.field_size_limit(1 << 30)
 
 _LONE_RETURN = re.compile(r"\r(?!\n)")
-_GZIP = b"\x1f\x8b"
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+_SUFFIX = re.compile(r"\.(?:gz|gzip|bz2|bzip2|xz|lzma|zst|zstd|lz4)$", re.IGNORECASE)
 _DEPTH = 2
 
 
@@ -49,7 +51,7 @@ def opened_files(path: Path, *, name: str | None = None, spool: Path | None = No
     Yields
     ------
     list of Opened
-        One for a plain or gzipped file, one for every file of a zip archive.
+        One for a plain or packed file, one for every file of a zip or tar archive.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def opened_files(path: Path, *, name: str | None = None, spool: Path | None = No
     folder.mkdir(parents=True, exist_ok=True)
     own = Path(tempfile.mkdtemp(prefix="import-", dir=folder))
     try:
-        yield _open(path, shown, size, own, depth=0)
+        yield _open(path, shown, size, own, 0, Budget())
     finally:
         shutil.rmtree(own, ignore_errors=True)
 
@@ -128,26 +130,31 @@ def _too_large(where: Where, limit: int) -> InputRefusedError:
     )
 
 
-def _open(path: Path, name: str, size: int, folder: Path, depth: int) -> list[Opened]:
-    with path.open("rb") as file:
-        start = file.read(512)
+def _open(path: Path, name: str, size: int, folder: Path, depth: int, budget: Budget) -> list[Opened]:
+    start = _start(path)
     where = Where(name)
-    if start.startswith(_GZIP):
-        _not_deeper(depth, where)
-        target = folder / f"unpacked-{depth}-{path.name[-20:]}"
-        unpack_gzip(path, target, where)
-        inner = re.sub(r"\.gz(ip)?$", "", name, flags=re.IGNORECASE)
-        return _open(target, inner, size, folder, depth + 1)
-    if start.startswith(_ZIP):
-        _not_deeper(depth, where)
-        below = folder / f"zip-{depth}-{path.name[-20:]}"
+    kind = packing(start)
+    if kind is not None and depth >= _DEPTH:
+        raise InputRefusedError(
+            "archives are packed into one another too deeply", "Unpack it and load the files.", where
+        )
+    if kind in ("zip", "tar"):
+        unpack = unpack_zip if kind == "zip" else unpack_tar
+        below = folder / f"{kind}-{depth}-{path.name[-20:]}"
         below.mkdir()
         found: list[Opened] = []
-        for member, target in list(unpack_zip(path, below, where)):
-            shown = f"{name}/{member}"
-            found += _open(target, shown, target.stat().st_size, below, depth + 1)
+        for member, target in list(unpack(path, below, where, budget)):
+            found += _open(target, f"{name}/{member}", target.stat().st_size, below, depth + 1, budget)
         return found
+    if kind is not None:
+        target = folder / f"unpacked-{depth}-{path.name[-20:]}"
+        unpack_stream(path, kind, target, where, budget)
+        # A packed tar archive is one archive to those who made it.
+        deeper = depth + (packing(_start(target)) != "tar")
+        return _open(target, _SUFFIX.sub("", name), size, folder, deeper, budget)
     stats = measure(path)
+    if is_binary(start):
+        stats = replace(stats, encoding="binary")
     text, counted = path, stats
     if stats.encoding not in ("binary", "unknown") and not stats.plain:
         text = folder / f"text-{depth}-{path.name[-20:]}"
@@ -161,7 +168,7 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int) -> list[Op
             size=size,
             encoding=stats.encoding,
             head=_head(text, counted),
-            magic=start[:16],
+            magic=start,
             text=text,
             stats=counted,
             oddities=_oddities(stats),
@@ -178,9 +185,14 @@ def _clean(path: Path, target: Path, encoding: str) -> None:
         path.open(encoding=encoding, errors="replace", newline="") as source,
         target.open("w", encoding="utf-8", newline="") as out,
     ):
-        held = ""
+        held, nuls = "", 0
         while piece := source.read(1 << 20):
-            piece = held + piece
+            # NUL bytes at the very end are room that was set aside for more, and no text.
+            ends = len(piece) - len(piece.rstrip("\x00"))
+            if ends == len(piece):
+                nuls += ends
+                continue
+            piece, nuls = held + "\x00" * nuls + piece[: len(piece) - ends], ends
             # What may continue in the next piece waits for it: a carriage return, or the start of an escape sequence.
             cut = len(piece) - 1 if piece.endswith("\r") else len(piece)
             escape = piece.rfind("\x1b", max(0, cut - 64))
@@ -190,7 +202,7 @@ def _clean(path: Path, target: Path, encoding: str) -> None:
                 cut = len(piece)
             held, piece = piece[cut:], piece[:cut]
             out.write(_cleaned(piece))
-        out.write(_cleaned(held.rstrip("\x00")))
+        out.write(_cleaned(held))
 
 
 def _cleaned(text: str) -> str:
@@ -200,21 +212,24 @@ def _cleaned(text: str) -> str:
 
 def _oddities(stats: TextStats) -> tuple[str, ...]:
     """Say what is unusual about the bytes of a text."""
-    found = []
+    found: list[str] = []
+    if stats.encoding == "binary":
+        return ()
     if stats.encoding == "cp1252":
         found.append("the text isn't UTF-8; it was read as Windows-1252")
-    if stats.nuls and not stats.encoding.startswith("utf-16"):
-        found.append(f"{stats.nuls:,} NUL bytes stand in the text")
+    inside = 0 if stats.encoding.startswith("utf-16") else stats.nuls - stats.last_nuls
+    if inside:
+        found.append(f"{inside:,} NUL {'byte stands' if inside == 1 else 'bytes stand'} in the text")
+    if inside < stats.nuls and not stats.encoding.startswith("utf-16"):
+        found.append(f"{stats.last_nuls:,} NUL bytes at its end were left out")
     if stats.escapes:
         found.append("terminal colours were taken out")
     return tuple(found)
 
 
-def _not_deeper(depth: int, where: Where) -> None:
-    if depth >= _DEPTH:
-        raise InputRefusedError(
-            "archives are packed into one another too deeply", "Unpack it and load the files.", where
-        )
+def _start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(START_BYTES)
 
 
 def _head(path: Path, stats: TextStats) -> str:

@@ -10,7 +10,9 @@ from pathlib import PurePosixPath
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.csvheader import MAX_COLUMNS
 from analysis.ingest.format import Opened
+from analysis.ingest.magic import other_packing
 from analysis.ingest.near_misses import lacks_names, near_miss
+from analysis.ingest.textstats import TextStats
 
 #: Turns a report of Nsight Compute into what StallScope reads.
 NCU_EXPORT = "ncu --import {} --csv --page raw --print-units base > profile.csv"
@@ -22,9 +24,6 @@ _KNOWN = (
     "public data sets of its catalogue; any other table can be mapped by hand when it is uploaded."
 )
 
-_PACKED = {
-    b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!": "RAR",
-}  # fmt: skip
 _BINARY = (
     (b"SQLite format 3\x00", "an SQLite database", f"If Nsight Systems wrote it, use `{NSYS_EXPORT}`."),
     (b"PAR1", "a Parquet file without the columns of any table that is known here", _KNOWN),
@@ -32,6 +31,7 @@ _BINARY = (
     (b"\x89PNG", "a picture", "Load the file that the profiler wrote."),
     (b"\xff\xd8\xff", "a picture", "Load the file that the profiler wrote."),
     (b"\x7fELF", "a program", "Load the file that the profiler wrote about it."),
+    (b"\x80\x05", "a Python pickle, which is never read because it can run code", "Save the table as CSV or Parquet."),
     (b"\x80\x04", "a Python pickle, which is never read because it can run code", "Save the table as CSV or Parquet."),
     (b"\x80\x03", "a Python pickle, which is never read because it can run code", "Save the table as CSV or Parquet."),
     (b"\xd0\xcf\x11\xe0", "an old Office file", "Save the sheet as CSV and load that."),
@@ -111,17 +111,28 @@ def _binary(opened: Opened) -> tuple[str, str] | None:
             "this is a binary report of Nsight Systems",
             f"Export it with `{NSYS_EXPORT.format(shown)}` and load that.",
         )
-    for magic, name in _PACKED.items():
-        if opened.magic.startswith(magic):
-            return f"the file is packed with {name}", "Unpack it, or pack it with gzip or zip."
+    packed = other_packing(opened.magic)
+    if packed is not None:
+        return f"the file is packed with {packed}", "Unpack it, or pack it with gzip, zip or tar."
     for magic, what, cure in _BINARY:
         if opened.magic.startswith(magic):
             return f"this is {what}", cure.format(shown)
+    if opened.encoding == "binary" and opened.stats is not None and _is_mostly_text(opened.stats):
+        return (
+            f"{opened.stats.nuls - opened.stats.last_nuls:,} NUL bytes stand among its text, as in a log with a hole "
+            "or in an archive of an unknown kind",
+            "If it is one log, take them out with `tr -d '\\000' < FILE > clean.txt`, look at the lines around them, "
+            "and load that.",
+        )
     if opened.encoding == "binary":
         return "this is a binary file of an unknown kind", _KNOWN
     if opened.encoding == "unknown":
         return "the text is in an encoding that can't be told", "Save it as UTF-8 and load it again."
     return None
+
+
+def _is_mostly_text(stats: TextStats) -> bool:
+    return 0 < stats.nuls - stats.last_nuls < stats.size / 5 and stats.newlines > stats.size / 1000
 
 
 def _text(opened: Opened) -> tuple[str, str]:

@@ -17,6 +17,8 @@ _LONG_LINE = 1 << 20
 _UNDEFINED_1252 = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
 #: Control bytes that text does not hold: all below 32 but tab, line ends, form feed, escape and NUL.
 _CONTROLS = bytes(sorted(set(range(1, 32)) - {9, 10, 11, 12, 13, 27, 26}))
+#: So many NUL bytes, and more than one of so many bytes, stand in no text; those at its very end don't count.
+_MOST_NULS, _NULS_IN = 16, 1000
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class TextStats:
         ``utf-8``, ``utf-8-sig``, ``utf-16`` (with a mark), ``utf-16-le``, ``utf-16-be``, ``cp1252``, or ``binary``.
     newlines, quotes, nuls, escapes : int
         Line feeds, double quotes, NUL bytes and escape bytes.
+    last_nuls : int
+        NUL bytes behind everything else, as a file has them that was set aside larger than what was written.
     lone_returns : bool
         Whether a carriage return stands without a line feed somewhere.
     long_line : bool
@@ -51,6 +55,7 @@ class TextStats:
     lone_returns: bool = False
     long_line: bool = False
     ends_with_newline: bool = False
+    last_nuls: int = 0
 
     @property
     def plain(self) -> bool:
@@ -75,7 +80,7 @@ def measure(path: Path) -> TextStats:
     size = newlines = quotes = nuls = escapes = controls = gap = 0
     undefined = lone_returns = long_line = False
     first, last = b"", b""
-    even_nuls = odd_nuls = 0
+    even_nuls = odd_nuls = last_nuls = 0
     # The hash is the slower half and needs no interpreter: a second thread works on it meanwhile.
     with path.open("rb") as file, ThreadPoolExecutor(1) as hasher:
         hashing = hasher.submit(_hash, path)
@@ -88,8 +93,12 @@ def measure(path: Path) -> TextStats:
             quotes += int(np.count_nonzero(codes == 34))
             gap = 0 if found else gap + len(chunk)
             long_line = long_line or gap > _LONG_LINE
-            if b"\x00" in chunk:
+            if b"\x00" not in chunk:
+                last_nuls = 0
+            else:
                 nuls += chunk.count(b"\x00")
+                ends = len(chunk) - len(chunk.rstrip(b"\x00"))
+                last_nuls = last_nuls + ends if ends == len(chunk) else ends
                 offset = size & 1
                 zero = np.flatnonzero(codes == 0)
                 even = int(np.count_nonzero((zero + offset) % 2 == 0))
@@ -119,7 +128,7 @@ def measure(path: Path) -> TextStats:
     return TextStats(
         sha256=digest,
         size=size,
-        encoding=_encoding(first, size, even_nuls, odd_nuls, nuls, controls, utf8 is not None, undefined),
+        encoding=_encoding(first, size, even_nuls, odd_nuls, nuls, last_nuls, controls, utf8 is not None, undefined),
         newlines=newlines,
         quotes=quotes,
         nuls=nuls,
@@ -127,6 +136,7 @@ def measure(path: Path) -> TextStats:
         lone_returns=lone_returns or last == b"\r",
         long_line=long_line,
         ends_with_newline=last in (b"\n", b"\r"),
+        last_nuls=last_nuls,
     )
 
 
@@ -144,21 +154,23 @@ def _still_utf8(decoder: codecs.IncrementalDecoder, chunk: bytes) -> codecs.Incr
 
 
 def _encoding(
-    first: bytes, size: int, even_nuls: int, odd_nuls: int, nuls: int, controls: int, utf8: bool, undefined: bool
-) -> str:
+    first: bytes, size: int, even_nuls: int, odd_nuls: int, nuls: int, last_nuls: int, controls: int, utf8: bool,
+    undefined: bool,
+) -> str:  # fmt: skip
     """Name the encoding, from the mark at the start, then from the bytes."""
     if first.startswith((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")):
         return "binary"
     if first.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
+    inside, written = nuls - last_nuls, size - last_nuls
     # Text in UTF-16 without its mark: every other byte of Latin text is NUL.
-    if size >= 4 and nuls > size * 0.3:
+    if size >= 4 and inside > written * 0.3:
         if odd_nuls > 20 * even_nuls:
             return "utf-16-le"
         if even_nuls > 20 * odd_nuls:
             return "utf-16-be"
         return "binary"
-    if controls > max(8, min(size, 16 * _CHUNK) * 0.01) or nuls > size * 0.05:
+    if controls > max(8, min(written, 16 * _CHUNK) * 0.01) or inside > max(_MOST_NULS, written / _NULS_IN):
         return "binary"
     if utf8:
         return "utf-8-sig" if first.startswith(b"\xef\xbb\xbf") else "utf-8"
