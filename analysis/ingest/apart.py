@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 import structlog
 
@@ -148,7 +148,7 @@ class Apart:
         """Yield what each file holds; as `read_here`, and refused if the other process does not live through it."""
         taken = 0
         with self._folder() as folder:
-            begin = {"do": "read", "path": str(path.absolute()), "name": name, "folder": str(folder)}
+            begin: dict[str, Any] = {"do": "read", "path": str(path.absolute()), "name": name, "folder": str(folder)}
             begin["hints"] = carried.fields_of(asked.hints)
             while True:
                 try:
@@ -172,7 +172,7 @@ class Apart:
     def preview(self, path: Path, name: str, mappings: Sequence[TableMapping]) -> Preview:
         """Return what a file looks like."""
         with self._folder() as folder:
-            begin = {"do": "preview", "path": str(path.absolute()), "name": name, "folder": str(folder)}
+            begin: dict[str, Any] = {"do": "preview", "path": str(path.absolute()), "name": name, "folder": str(folder)}
             begin["mappings"] = [one.model_dump(mode="json") for one in mappings]
             while True:
                 try:
@@ -222,13 +222,13 @@ class Apart:
             yield message
 
     def _heard(self) -> dict[str, Any]:
-        out = self._started().stdout
+        out = cast("IO[bytes]", self._started().stdout)
         while b"\n" not in self._rest:
             self._wanted()
-            if not select.select([out], [], [], _LOOK)[0]:
+            if not select.select([out.fileno()], [], [], _LOOK)[0]:
                 self._check_share()
                 continue
-            data = os.read(out.fileno(), 1 << 20)  # type: ignore[union-attr]
+            data = os.read(out.fileno(), 1 << 20)
             if not data:
                 raise _GoneError
             self._rest += data

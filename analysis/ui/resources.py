@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -19,8 +21,15 @@ from analysis.ui import access
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Folder below the spool where uploads wait to be loaded.
-UPLOADS = "uploads"
+#: How far DuckDB's threads stand back behind those that answer readers.
+_NICE = 5
+
+#: Folder below the spool where uploads wait to be loaded, those of each database in one of its own.
+_UPLOADS = "uploads"
+
+#: What reading writes to the spool and takes away again; seconds after which what is left belongs to nobody any more.
+_PASSING = ("import-*", "table-*", "download-*")
+_LEFT_AFTER = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -38,14 +47,33 @@ class Services:
 
 @st.cache_resource(show_spinner=False, on_release=Services.close)
 def _open(path: str) -> Services:
-    database = Database(Path(path), read_only=get_settings().read_only)
-    # A process that may write owns the file, so uploads of an earlier one belong to nobody.
-    if database.spool is not None and not database.read_only:
-        shutil.rmtree(database.spool / UPLOADS, ignore_errors=True)
+    database = Database(Path(path), read_only=get_settings().read_only, nice=_NICE)
+    folder = uploads(database)
+    if folder is not None and not database.read_only:
+        # A process that may write owns the file, so uploads of an earlier one belong to nobody.
+        shutil.rmtree(folder, ignore_errors=True)
+        _sweep(folder.parent.parent)
     services = Services(database, JobRunner(database))
     database.guard = access.guard
     atexit.register(services.close)
     return services
+
+
+def uploads(database: Database) -> Path | None:
+    """Return the folder where uploads to a database wait; None for one in memory."""
+    if database.spool is None or database.path is None:
+        return None
+    return database.spool / _UPLOADS / database.path.name
+
+
+def _sweep(spool: Path) -> None:
+    """Take away what a reading left that was killed; what a reading of now writes to lies there too."""
+    before = time.time() - _LEFT_AFTER
+    for pattern in _PASSING:
+        for folder in spool.glob(pattern):
+            with suppress(OSError):
+                if folder.stat().st_mtime < before:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def database() -> Database:

@@ -14,7 +14,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.settings import get_settings
 from analysis.ui import access
-from analysis.ui.resources import UPLOADS, database
+from analysis.ui.resources import database, uploads
 
 _CHUNK = 1 << 20
 
@@ -102,9 +102,8 @@ def store(stream: BinaryIO, name: str, *, hashed: bool = True) -> Spooled:
 
 
 def _folder() -> Path:
-    root = database().spool
-    if root is None:
+    folder = uploads(database())
+    if folder is None:
         raise StallScopeError("a database in memory takes no uploads", "Start StallScope with a database file.")
-    folder = root / UPLOADS
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from analysis.errors import InputRefusedError
 from analysis.settings import get_settings
-from analysis.ui import spool
+from analysis.store.database import Database
+from analysis.ui import resources, spool
 
 SIZE = 64 << 20
 
@@ -61,3 +63,18 @@ def test_beyond_the_limit_nothing_stays(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputRefusedError, match="larger than 5 MiB"):
         spool.spool([Upload(SIZE)])  # type: ignore[list-item]
     assert not list(tmp_path.iterdir())
+
+
+def test_two_databases_beside_one_another_keep_their_uploads_apart(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.duckdb") as first, Database(tmp_path / "b.duckdb") as second, Database(None) as third:
+        assert resources.uploads(first) != resources.uploads(second)
+        assert resources.uploads(third) is None
+
+
+def test_only_what_was_left_long_ago_is_swept_away(tmp_path: Path) -> None:
+    for name in ("import-old", "import-new", "recordings"):
+        (tmp_path / name).mkdir()
+    os.utime(tmp_path / "import-old", (1e9, 1e9))
+    os.utime(tmp_path / "recordings", (1e9, 1e9))
+    resources._sweep(tmp_path)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["import-new", "recordings"]
