@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.predict import models
+from analysis.predict import models, unanswered, untrained
 from analysis.predict.manifest import Manifest
 from analysis.store.database import Database
 from analysis.store.queries import settings
@@ -30,6 +30,15 @@ def active(database: Database, dataset: str) -> str | None:
     known = [card.model_id for card in models.list_models(database) if card.dataset == dataset]
     chosen = settings.get(database, _key(dataset))
     return chosen if chosen in known else known[0] if known else None
+
+
+def answering(database: Database, dataset: str) -> str:
+    """Return what answers about a data set when nobody names a model: a trained one, the white box, or no model."""
+    trained = active(database, dataset)
+    if trained is not None:
+        return trained
+    alone = untrained.available(database, dataset)
+    return alone[0].model_id if alone else unanswered.model_id_of(dataset)
 
 
 def active_first(database: Database, cards: Sequence[Manifest]) -> list[Manifest]:

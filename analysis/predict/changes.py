@@ -76,6 +76,22 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What was found.
+
+    Attributes
+    ----------
+    within : tuple of Change
+        Changes that keep the limit, the smallest kind first.
+    closest : Change or None
+        Where none does, the one that comes closest; None where no other set is known at all.
+    """
+
+    within: tuple[Change, ...]
+    closest: Change | None = None
+
+
+@dataclass(frozen=True)
 class _Candidate:
     kind: str
     what: str
@@ -93,7 +109,7 @@ def smallest_changes(
     mechanism: str,
     limit: float,
     most: int = 8,
-) -> list[Change]:
+) -> Changes:
     """Find the smallest changes after which no job of the set is slowed more than a limit.
 
     Tried are: another batch size, precision or phase of one job; another mechanism or GPU where this very set was
@@ -115,8 +131,8 @@ def smallest_changes(
 
     Returns
     -------
-    list of Change
-        The smallest kind of change first; at most three of a kind.
+    Changes
+        At most three of a kind; where no change keeps the limit, the one that comes closest.
     """
     manifest, estimator = models.load(database, model_id)
     here = (reference.resolve(gpu, manifest.gpus) or [reference.canonical(gpu)])[0]
@@ -158,8 +174,6 @@ def smallest_changes(
             values, origin = predicted[one], PREDICTED
         else:
             continue
-        if max(values) > limit:
-            continue
         memory = _memory(room[one.gpu], one.jobs, one.gpu)
         if memory != "does_not_fit":
             total = float(np.sum(1.0 / np.asarray(values)))
@@ -170,15 +184,21 @@ def smallest_changes(
     found.sort(key=lambda one: (_ORDER.index(one.kind), one.origin == PREDICTED, round(one.size, 3), one.worst))
     kept: list[Change] = []
     for kind in _ORDER:
-        kept += [one for one in found if one.kind == kind][:3]
-    return kept[:most]
+        kept += [one for one in found if one.kind == kind and one.worst <= limit][:3]
+    if kept or not found:
+        return Changes(tuple(kept[:most]))
+    return Changes((), min(found, key=lambda one: one.worst))
 
 
-def sentence(changes: Sequence[Change], limit: float) -> str:
-    """Say the smallest change, or that none was found."""
-    if not changes:
-        return f"No single change among what was measured or can be predicted here keeps every job within {limit:g} x."
-    first = changes[0]
+def sentence(changes: Changes, limit: float) -> str:
+    """Say the smallest change, or that none was found and which comes closest."""
+    if not changes.within:
+        none = f"No single change among what was measured or can be predicted here keeps every job within {limit:g} x."
+        one = changes.closest
+        if one is None:
+            return none
+        return f"{none} Closest comes {one.what}: the worst then pays {times(one.worst)} ({one.origin})."
+    first = changes.within[0]
     return (
         f"The smallest change found that keeps every job within {limit:g} x: {first.what}; the worst then pays "
         f"{times(first.worst)} ({first.origin})."

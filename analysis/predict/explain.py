@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.errors import NotEnoughDataError
 from analysis.predict import models
 from analysis.predict.background import of_training
 from analysis.predict.explanation import Contribution, Explanation, summed
@@ -14,6 +15,7 @@ from analysis.predict.gather import gather
 from analysis.predict.naming import by_feature, shown_value
 from analysis.predict.sentences import sentence
 from analysis.predict.shapley import Contributions, contributions
+from analysis.predict.unanswered import Unanswered
 from analysis.predict.whitebox import WhiteBox
 from analysis.predict.whiteboxcauses import explained
 from analysis.store.database import Database
@@ -46,8 +48,12 @@ def explain(
     ------
     NotFoundError
         If there is no such model or job.
+    NotEnoughDataError
+        If the explainer lacks training rows, or there is no model at all.
     """
     manifest, estimator = models.load(database, model_id)
+    if isinstance(estimator, Unanswered):
+        raise NotEnoughDataError("there is no model, and so no prediction to explain", "Train one first.")
     found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
     if isinstance(estimator, WhiteBox):
         broken_down = explained(found)

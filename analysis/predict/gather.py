@@ -71,7 +71,7 @@ def gather(
     where = seen[0] if seen else reference.canonical(gpu)
     how = mechanism or manifest.mechanisms[0]
     notes: list[str] = []
-    if not seen:
+    if not seen and manifest.runs:
         notes.append(f"the model has seen {', '.join(manifest.gpus)}, not {where}")
     if how not in manifest.mechanisms:
         notes.append(f"the model has seen {', '.join(manifest.mechanisms)}, not {how}")

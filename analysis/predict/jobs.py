@@ -43,7 +43,7 @@ class JobPrediction:
     co_workloads : tuple of str
         The others.
     slowdown : float
-        S.
+        S; NaN where no model answers.
     low, high : float or None
         Ends of the interval; None where no measured co-run stands behind one.
     coverage : float or None
@@ -90,8 +90,8 @@ class JobPrediction:
     thread_percentage: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
-        return asdict(self)
+        """Return the fields as plain values; a slowdown that nobody knows is None."""
+        return {**asdict(self), "slowdown": self.slowdown if np.isfinite(self.slowdown) else None}
 
 
 def predict_jobs(

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.errors import ModelRefusedError, NotEnoughDataError
-from analysis.predict import execution, features, modelfile, onemechanism, untrained
+from analysis.predict import execution, features, modelfile, onemechanism, unanswered, untrained
 from analysis.predict.base import needs
 from analysis.predict.evaluate import LEAST_RUNS
 from analysis.predict.execution import Progress
@@ -133,9 +133,10 @@ def card(database: Database, model_id: str) -> ModelCard:
     ModelRefusedError
         If its manifest doesn't fit.
     """
-    dataset = untrained.asked_for(model_id)
-    if dataset is not None:
+    if (dataset := untrained.asked_for(model_id)) is not None:
         return untrained.card(database, dataset)
+    if (dataset := unanswered.asked_for(model_id)) is not None:
+        return unanswered.card(database, dataset)
     return modelfile.read_manifest(store.read(database, model_id)[0])
 
 
@@ -153,6 +154,8 @@ def delete(database: Database, model_id: str) -> None:
 def load(database: Database, model_id: str) -> tuple[Manifest, Any]:
     """Return a model's manifest and its checked estimator; ``white-box:DATASET`` is one that needs no training.
 
+    ``no-model:DATASET`` stands for having none: it has no figure for any set.
+
     Raises
     ------
     NotFoundError
@@ -160,9 +163,10 @@ def load(database: Database, model_id: str) -> tuple[Manifest, Any]:
     ModelRefusedError
         If anything about it doesn't fit.
     """
-    dataset = untrained.asked_for(model_id)
-    if dataset is not None:
+    if (dataset := untrained.asked_for(model_id)) is not None:
         return untrained.card(database, dataset), untrained.estimator()
+    if (dataset := unanswered.asked_for(model_id)) is not None:
+        return unanswered.card(database, dataset), unanswered.Unanswered()
     values, payload = store.read(database, model_id)
     manifest = modelfile.read_manifest(values)
     key = (model_id, hashlib.sha256(payload).hexdigest())

@@ -17,6 +17,9 @@ Evidence = Literal["none", "telemetry", "counters", "stalls", "measured"]
 #: Sharing is worth its trouble from this system throughput on (1 is what one job after the other gives).
 WORTHWHILE = 1.1
 
+#: What is said where there is no figure at all.
+NO_FIGURE = "They never ran together here, and without a model nothing says what they would cost each other."
+
 _BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES}
 
 
@@ -111,6 +114,8 @@ def verdict(
         return "measure first", "Whether they fit into memory together is unknown: measure each job's peak."
     if evidence == "none":
         return "measure first", "There is no solo profile of every job."
+    if not np.isfinite(together):
+        return "measure first", NO_FIGURE
     if any(value is None for value in (*lows, *highs)):
         return "measure first", "No measured co-run stands behind an interval for this prediction."
     worst = float(np.sum([1.0 / float(high) for high in highs if high is not None]))

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import pandas as pd
+
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.checks import run_checks
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
 from analysis.predict import explain, models
+from analysis.predict import unmeasured as never_run
 from analysis.predict.importance import global_importance
 from analysis.report.basis import choice, command, moment, provenance, software, source_entries
 from analysis.report.document import ReportDocument
-from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls
+from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls, unmeasured
 from analysis.report.sections.model import ModelAnswer
 from analysis.stalls.availability import unavailable
 from analysis.stalls.shares import stall_shares
@@ -28,6 +31,7 @@ from analysis.store.queries import coruns, exclusions, predictions, sources
 CONTENTS = {
     "model": "what a model says",
     "interference": "who slows whom",
+    "to-measure": "what to measure, where nothing ran together",
     "stalls": "why the jobs wait",
     "checks": "which numbers to doubt",
     "evaluation": "how well it can be predicted",
@@ -90,9 +94,11 @@ def dataset_report(
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
     results = evaluations_of(database, dataset, chosen)
     asked = _ask(database, model_id, chosen, jobs) if model_id else None
+    alone = [] if any(matrix.n for matrix in matrices) else _alone(database, dataset, chosen)
     parts = [
         model.section(asked) if asked and "model" in kept else None,
         interference.section(matrices) if "interference" in kept else None,
+        unmeasured.section(alone) if "to-measure" in kept else None,
         stalls.section(shares, bounds, unavailable(database, chosen)) if "stalls" in kept else None,
         doubts.section(findings, left_out, decided) if "checks" in kept else None,
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
@@ -103,6 +109,7 @@ def dataset_report(
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None
     summary = [*([said] if said else []), *interference.summary(matrices)]
+    summary += [unmeasured.sentence(pairs, gpu) for gpu, pairs, _ in alone if len(pairs)]
     if len(bounds):
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))
@@ -185,6 +192,18 @@ def evaluations_of(database: Database, dataset: str, chosen: Filter) -> list[dic
             newest.setdefault((result["protocol"], tuple(result["gpus"]), tuple(result["mechanisms"])), result)
     order = {"unseen-pair": 0, "leave-one-workload-out": 1, "leave-one-family-out": 2, "random-rows": 9}
     return sorted(newest.values(), key=lambda result: (order.get(result["protocol"], 5), result["gpus"]))
+
+
+def _alone(
+    database: Database, dataset: str, chosen: Filter
+) -> list[tuple[str, pd.DataFrame, dict[str, list[str]]]]:  # fmt: skip
+    """Return the verdicts on all pairs and what to measure, for each GPU with two jobs or more."""
+    how = chosen.mechanisms[0] if chosen.mechanisms else "CUDA MPS"
+    return [
+        (gpu, never_run.pairs(database, dataset, gpu, how), never_run.wanted(database, dataset, gpu))
+        for gpu, jobs in never_run.profiled(database, dataset, chosen.gpus).items()
+        if len(jobs) > 1
+    ]
 
 
 def _holds(database: Database, dataset: str, chosen: Filter) -> str:

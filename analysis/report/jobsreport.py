@@ -9,7 +9,8 @@ from datetime import datetime
 
 from analysis.errors import NotEnoughDataError
 from analysis.interference.checks import run_checks
-from analysis.predict import changes, models
+from analysis.predict import changes, models, unanswered
+from analysis.predict.activemodel import answering
 from analysis.predict.disagreement import disagreements
 from analysis.predict.explain import explain
 from analysis.predict.jobs import JobPrediction
@@ -43,7 +44,7 @@ CONTENTS = {
 def prediction_report(
     database: Database,
     dataset: str,
-    model_id: str,
+    model_id: str | None,
     jobs: Sequence[str],
     *,
     gpu: str | None = None,
@@ -61,8 +62,9 @@ def prediction_report(
         The open database.
     dataset : str
         Where the jobs are.
-    model_id : str
-        The model that is asked.
+    model_id : str, optional
+        The model that is asked; by default the one that answers about the data set. Without any, the report says what
+        to measure.
     jobs : sequence of str
         The set; one may stand twice.
     gpu, mechanism : str, optional
@@ -83,6 +85,7 @@ def prediction_report(
     """
     kept = chosen_contents(contents, CONTENTS)
     sources.require_dataset(database, dataset)
+    model_id = model_id or answering(database, dataset)
     card = models.card(database, model_id)
     where = (reference.resolve(gpu, card.gpus) or [reference.canonical(gpu)])[0] if gpu else card.gpus[0]
     how = mechanism or card.mechanisms[0]
@@ -104,13 +107,13 @@ def prediction_report(
     if "measured" in kept:
         compared = disagreements(database, dataset, where, how, predicted, explained) if explained else []
         parts.append(nearest.measured(nearest_runs(database, dataset, where, jobs, how), compared, f"on {place}"))
-    if "changes" in kept and not caps:
+    if "changes" in kept and not caps and card.predictor != unanswered.NAME:
         found = changes.smallest_changes(database, model_id, where, jobs, how, limit)
         parts.append(nearest.changes(found, limit))
     bounds = verdicts(database, chosen)
     if "stalls" in kept and len(bounds):
         parts.append(stalls.section(stall_shares(database, chosen), bounds, unavailable(database, chosen)))
-    if "model" in kept:
+    if "model" in kept and card.predictor != unanswered.NAME:
         parts.append(model.about_section(answer))
     if "checks" in kept:
         parts.append(doubts.section(run_checks(database, dataset)))

@@ -45,7 +45,7 @@ KINDS: dict[str, ReportKind] = {
         ),
         ReportKind(
             "prediction", "Prediction for a set of jobs", "May these jobs share this GPU, and what would it cost each?",
-            jobsreport.CONTENTS, ("model", "jobs"),
+            jobsreport.CONTENTS, ("jobs",),
         ),
         ReportKind(
             "comparison", "Comparison of predictors", "Which predictor to believe, beside the baselines.",
@@ -74,7 +74,7 @@ class Wanted:
     gpus, mechanisms : tuple of str
         Only these, GPUs by any name; a set of jobs is asked about on the first of each.
     model_id : str or None
-        A trained model, or ``white-box:DATASET``.
+        A trained model, or ``white-box:DATASET``; for a set of jobs by default the one that answers.
     jobs : tuple of str
         Jobs that share; for a report of stalls the one workload.
     caps : tuple of float
@@ -120,7 +120,7 @@ def make(database: Database, wanted: Wanted, *, now: datetime | None = None) -> 
     model_id = wanted.model_id or ""
     if kind.name == "prediction":
         return jobsreport.prediction_report(
-            database, wanted.dataset, model_id, wanted.jobs, gpu=next(iter(wanted.gpus), None),
+            database, wanted.dataset, wanted.model_id, wanted.jobs, gpu=next(iter(wanted.gpus), None),
             mechanism=next(iter(wanted.mechanisms), None), caps=wanted.caps, limit=wanted.limit,
             contents=wanted.contents, now=now,
         )  # fmt: skip

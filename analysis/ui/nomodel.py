@@ -37,6 +37,7 @@ def say(dataset: str) -> None:
     )
     with st.container(horizontal=True):
         navigation.link("stalls", "See why these jobs wait", dataset=dataset)
+        navigation.link("report", "A report of what to measure", dataset=dataset)
         others = [card for card in cached(models.list_models, database()) if card.dataset != dataset]
         if others:
             first = others[0]

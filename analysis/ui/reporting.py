@@ -8,6 +8,7 @@ from functools import partial
 
 import streamlit as st
 
+from analysis.predict import unanswered
 from analysis.predict.manifest import Manifest
 from analysis.report import pdf
 from analysis.report.document import Matrix, ReportDocument, Table, Text
@@ -62,7 +63,7 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
     if kind.name == "model":
         return Wanted(kind.name, dataset, model_id=question.model_of(known).model_id)
     if kind.name == "prediction":
-        return _set_of_jobs(kind, dataset, known)
+        return _set_of_jobs(kind, dataset, question.trained(dataset) or [cached(unanswered.card, database(), dataset)])
     return Wanted(kind.name, dataset, gpus, mechanisms)
 
 

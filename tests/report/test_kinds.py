@@ -83,7 +83,9 @@ def test_parts_are_chosen_and_rows_only_when_asked_for(asked: tuple[Path, str]) 
         with pytest.raises(UsageError, match="nonsense"):
             make(database, Wanted("dataset", "own", contents=("nonsense",)))
         with pytest.raises(UsageError, match="model"):
-            make(database, Wanted("prediction", "own", jobs=PAIR))
+            make(database, Wanted("model", "own"))
+        with pytest.raises(UsageError, match="set of jobs"):
+            make(database, Wanted("prediction", "own", jobs=PAIR[:1]))
         with pytest.raises(NotFoundError, match="stall profile"):
             make(database, Wanted("stalls", "own", jobs=("nobody",)))
     assert [section.key for section in document.sections] == ["checks", "rows"]

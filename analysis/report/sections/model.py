@@ -11,6 +11,7 @@ from analysis.charts.explanations import importance_bars, waterfall
 from analysis.interference.finding import counted, named
 from analysis.interference.metrics import fairness, stp, together_per_100
 from analysis.numbers import significant, slowdown
+from analysis.predict import unanswered
 from analysis.predict.explain import Explanation
 from analysis.predict.importance import GlobalImportance
 from analysis.predict.jobs import JobPrediction
@@ -99,8 +100,8 @@ def section(answer: ModelAnswer) -> Section:
 
 
 def answer_section(answer: ModelAnswer) -> Section:
-    """Make the section of the verdict on a set of jobs and what each pays."""
-    blocks = _prediction(answer)[1:]
+    """Make the section of the verdict on a set of jobs and what each pays; what to measure stands in its own."""
+    blocks = _prediction(answer, wanted=False)[1:]
     if answer.card.simulated:
         blocks.insert(0, Notice(level="warning", sentence=_SIMULATED))
     return Section(key="answer", title=f"May they share {answer.gpu}?", blocks=tuple(blocks))
@@ -150,36 +151,39 @@ def sentence(answer: ModelAnswer) -> str | None:
         return None
     costs = [f"{one.workload} {slowdown(one.slowdown, one.low, one.high)}" for one in answer.predictions]
     first = answer.predictions[0]
+    if answer.card.predictor == unanswered.NAME:
+        return f"Verdict on {' beside '.join(one.workload for one in answer.predictions)}: {first.verdict}. {first.why}"
     return f"Predicted on {answer.gpu}: {', '.join(costs)}. Verdict: {first.verdict}. {first.why}"
 
 
-def _prediction(answer: ModelAnswer) -> list[Block]:
+def _prediction(answer: ModelAnswer, *, wanted: bool = True) -> list[Block]:
     first = answer.predictions[0]
     every = [one.slowdown for one in answer.predictions]
     together = float(together_per_100(stp(every)))
-    said = (
-        f"{memory_words(first.memory)} Together {together:.0f} min for what takes 100 min one after the other, as "
-        f"predicted (STP {significant(stp(every))}, fairness {significant(fairness(every))})."
-    )
+    # Without a model there is nothing to be beyond.
+    unknown = {"extrapolating": None} if answer.card.predictor == unanswered.NAME else {}
+    said = memory_words(first.memory)
+    if math.isfinite(together):
+        said += (
+            f" Together {together:.0f} min for what takes 100 min one after the other, as predicted (STP "
+            f"{significant(stp(every))}, fairness {significant(fairness(every))})."
+        )
     blocks: list[Block] = [
         Heading(title=f"May they share {answer.gpu}?"),
         Notice(level=_LEVELS.get(first.verdict, "warning"), sentence=f"{first.verdict.capitalize()}: {first.why}"),
         Text(sentences=(said,)),
         table(
-            "Predicted slowdowns",
-            [one.to_json() for one in answer.predictions],
+            "Predicted slowdowns" if math.isfinite(together) else "What is known of each",
+            [one.to_json() | unknown for one in answer.predictions],
             _PREDICTIONS,
             caption=_interval_caption(first),
         ),
     ]
-    notes = [
-        f"{one.workload} is beyond what the model has seen: {'; '.join(one.reasons)}."
-        for one in answer.predictions
-        if one.reasons
-    ]
-    wanted = list(dict.fromkeys(text for one in answer.predictions for text in one.missing))
-    if wanted:
-        notes.append(f"What would make the answer better: {'; '.join(wanted)}.")
+    beyond = ": " if unknown else " is beyond what the model has seen: "
+    notes = [f"{one.workload}{beyond}{'; '.join(one.reasons)}." for one in answer.predictions if one.reasons]
+    better = list(dict.fromkeys(text for one in answer.predictions for text in one.missing))
+    if wanted and better:
+        notes.append(f"What would make the answer better: {'; '.join(better)}.")
     return [*blocks, Text(sentences=tuple(notes))] if notes else blocks
 
 
@@ -193,6 +197,8 @@ def memory_words(memory: str) -> str:
 
 
 def _interval_caption(first: JobPrediction) -> str:
+    if not math.isfinite(first.slowdown):
+        return "No figure: no model answers here."
     if first.coverage is None:
         return "No interval: no measured co-run stands behind one."
     groups = f" with {first.groups} left-out groups" if first.groups else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.predict import changes as found_changes
-from analysis.predict.changes import Change
+from analysis.predict.changes import Changes
 from analysis.predict.disagreement import Disagreement
 from analysis.report.document import Block, Notice, Section, Text
 from analysis.report.table import column, table
@@ -73,14 +73,14 @@ def measured(nearest: pd.DataFrame, compared: Sequence[Disagreement], where: str
     return Section(key="measured", title="What was measured", blocks=tuple(blocks))
 
 
-def changes(found: Sequence[Change], limit: float) -> Section:
+def changes(found: Changes, limit: float) -> Section:
     """Make the section of the smallest changes that keep every job within a limit."""
     blocks: list[Block] = [Text(sentences=(found_changes.sentence(found, limit),))]
-    if found:
+    if found.within:
         blocks.append(
             table(
                 f"Changes that keep every job within {limit:g} x",
-                [one.to_json() for one in found],
+                [one.to_json() for one in found.within],
                 _CHANGES,
                 caption="The smallest kind of change first. What was measured counts before what is predicted.",
             )
