@@ -170,6 +170,14 @@ def load_dataset(
             "--file", metavar="PATH", help="A local copy instead of a download; once for each file of the set."
         ),
     ] = None,
+    own: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="D",
+            help="Load into a data set of this name; only there may copies differ from what was published.",
+        ),
+    ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
@@ -179,5 +187,5 @@ def load_dataset(
     entry = catalogue.entry(name)
     sys.stderr.write(f"{entry.title}. Licence: {entry.licence}. Cite: {entry.citation}\n")
     with opened(db, must_exist=False) as database:
-        reports = catalogue.load_dataset(database, name, files=list(file or []))
+        reports = catalogue.load_dataset(database, name, files=list(file or []), dataset=own)
         return _account(database, reports)

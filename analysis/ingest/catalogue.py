@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-from analysis.errors import InputRefusedError, NotFoundError, StallScopeError, Where
+from analysis.errors import InputRefusedError, NotFoundError, StallScopeError, UsageError, Where
 from analysis.ingest.download import address, fetch
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.formats import choose
@@ -123,10 +123,11 @@ def load_dataset(
     name: str,
     files: Sequence[Path] = (),
     *,
+    dataset: str | None = None,
     host: str | None = None,
     progress: Progress | None = None,
 ) -> list[ImportReport]:
-    """Load a public data set into the data set of its name.
+    """Load a public data set into the data set of its name, where only the published bytes go.
 
     Parameters
     ----------
@@ -136,6 +137,8 @@ def load_dataset(
         Name in the catalogue.
     files : sequence of Path
         Local copies, plain or packed, in any order; told apart by content. Without any, the files are downloaded.
+    dataset : str, optional
+        Name of a data set of the user's own to load into. Only there may the bytes differ from the published ones.
     host : str, optional
         Where to download from; by default that of the settings.
     progress : callable, optional
@@ -152,24 +155,30 @@ def load_dataset(
         If there is no such data set.
     InputRefusedError
         If a needed file is missing, can't be downloaded, or its checksum differs.
+    UsageError
+        If `dataset` is the name of a public data set.
     """
     wanted = entry(name)
+    own = (dataset or "").strip() or None
+    if own is not None and any(own == one.name for one in entries()):
+        raise UsageError(f"{own} is the name of a public data set", "Choose a name of your own.")
     say = progress or (lambda _fraction, _sentence: None)
     with ExitStack() as stack:
         if files:
-            taken, reports = _recognise(stack, db, wanted, [Path(path) for path in files])
+            taken, reports = _recognise(stack, db, wanted, [Path(path) for path in files], own)
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="download-", dir=_spool(db))))
             taken, reports = _download(wanted, folder, host, say), []
-        _check_complete(db, wanted, {file.name for file in taken})
-        hints = Hints(dataset=name, title=wanted.title, licence=wanted.licence, citation=wanted.citation)
+        _check_complete(db, wanted, {file.name for file in taken}, own or name)
+        title = f"{wanted.title}, own version" if own else wanted.title
+        hints = Hints(dataset=own or name, title=title, licence=wanted.licence, citation=wanted.citation)
         loaded = []
         for number, file in enumerate(found for found in wanted.files if found in taken):
             path, given, same = taken[file]
             say(0.5 + 0.5 * number / len(taken), f"Loading {file.name}")
             report = import_file(db, path, name=given, hints=hints)
             if not same:
-                warning = f"its bytes differ from those that the catalogue knows as {file.name}"
+                warning = f"Its bytes differ from those that were published as {file.name} of {wanted.name}."
                 report = report.model_copy(update={"warnings": [*report.warnings, warning]})
             loaded.append(report)
     say(1.0, f"Loaded {name}")
@@ -181,7 +190,7 @@ _Taken = dict[CatalogueFile, tuple[Path, str, bool]]
 
 
 def _recognise(
-    stack: ExitStack, db: Database, wanted: CatalogueEntry, paths: Sequence[Path]
+    stack: ExitStack, db: Database, wanted: CatalogueEntry, paths: Sequence[Path], own: str | None
 ) -> tuple[_Taken, list[ImportReport]]:
     taken: _Taken = {}
     refused = []
@@ -193,6 +202,8 @@ def _recognise(
             continue
         for opened in found:
             file, same = _role(wanted, opened)
+            if file is not None and not same and own is None:
+                raise _other_bytes(wanted, file, opened)
             if file is not None and file not in taken:
                 taken[file] = (opened.path, opened.name, same)
                 continue
@@ -201,6 +212,16 @@ def _recognise(
             other = InputRefusedError(what, f"Give copies of {names}.", Where(opened.name))
             refused.append(ImportReport(file=opened.name, status="rejected", error=other.sentence))
     return taken, refused
+
+
+def _other_bytes(wanted: CatalogueEntry, file: CatalogueFile, opened: Opened) -> InputRefusedError:
+    return InputRefusedError(
+        f"its bytes aren't those that were published as {file.name} of {wanted.name} (sha256 {opened.sha256[:12]}… "
+        f"instead of {file.sha256[:12]}…), so its figures would stand under a name that isn't theirs",
+        f"Get the file as it was published in {wanted.repository} at commit {wanted.commit[:12]}; or load your own "
+        "version as a data set of its own, with `--as NAME`.",
+        Where(opened.name),
+    )
 
 
 def _role(wanted: CatalogueEntry, opened: Opened) -> tuple[CatalogueFile | None, bool]:
@@ -233,9 +254,9 @@ def _download(wanted: CatalogueEntry, folder: Path, host: str | None, say: Progr
     return taken
 
 
-def _check_complete(db: Database, wanted: CatalogueEntry, given: set[str]) -> None:
+def _check_complete(db: Database, wanted: CatalogueEntry, given: set[str], dataset: str) -> None:
     """A needed file may be missing from the call if an earlier one loaded it."""
-    there = set(sources.sources(db, Filter(datasets=(wanted.name,)))["format"])
+    there = set(sources.sources(db, Filter(datasets=(dataset,)))["format"])
     needed = [file for file in wanted.files if not file.optional and file.format not in there]
     missing = [file.name for file in needed if file.name not in given]
     if missing:

@@ -63,25 +63,29 @@ def _local(entry: CatalogueEntry) -> None:
         "Local copies", accept_multiple_files=True, key=key, label_visibility="collapsed",
         disabled=not access.may_edit(),
     )  # fmt: skip
+    own = st.text_input(
+        "Own data set, for a version that differs from what was published", key=f"own-{entry.name}",
+        placeholder=f"my-{entry.name}", disabled=not access.may_edit(),
+    )  # fmt: skip
     if files and access.button("Load these copies", icon=":material/database_upload:", key=f"local-{entry.name}"):
         kept = spool(files)
         st.session_state[f"round-{entry.name}"] = st.session_state.get(f"round-{entry.name}", 0) + 1
-        _submit(entry.name, kept)
+        _submit(entry.name, kept, own.strip())
 
 
 @access.editing
-def _submit(name: str, copies: Sequence[Spooled]) -> None:
+def _submit(name: str, copies: Sequence[Spooled], own: str = "") -> None:
     opened = database()
 
     def work(progress: Progress) -> dict[str, Any]:
         try:
-            reports = load_dataset(opened, name, [copy.path for copy in copies], progress=progress)
+            reports = load_dataset(opened, name, [copy.path for copy in copies], dataset=own or None, progress=progress)
         finally:
             for copy in copies:
                 copy.discard()
         names = {copy.path.name: copy.name for copy in copies}
         found = [{**report.model_dump(mode="json"), "file": names.get(report.file, report.file)} for report in reports]
-        return {"dataset": name, "reports": found}
+        return {"dataset": own or name, "reports": found}
 
     st.session_state["job-catalogue"] = jobs().submit(KIND, {"dataset": name}, work, lane="load")
     st.rerun()

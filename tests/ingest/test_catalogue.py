@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.errors import CancelledError, InputRefusedError, NotFoundError
+from analysis.errors import CancelledError, InputRefusedError, NotFoundError, UsageError
 from analysis.ingest import catalogue
 from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile
 from analysis.ingest.download import address, fetch
@@ -54,7 +54,7 @@ def test_every_entry_is_complete() -> None:
         assert entry.model_dump(mode="json")["downloadable"] == (entry.name != "kace")
 
 
-def test_copies_are_told_apart_by_content(database: Database, copies: dict[str, Path]) -> None:
+def test_copies_are_told_apart_by_content(database: Database, copies: dict[str, Path], small: CatalogueEntry) -> None:
     reports = catalogue.load_dataset(
         database, "kace", [copies["a-triples.csv"], copies["other.csv"], copies["z-pairs.csv"]]
     )
@@ -65,16 +65,15 @@ def test_copies_are_told_apart_by_content(database: Database, copies: dict[str, 
     members = coruns.members(database)
     assert members["slowdown"].notna().all()
     assert set(members["dataset"]) == {"kace"}
-    assert any("bytes differ" in warning for warning in reports[0].warnings)
     row = sources.datasets(database).iloc[0]
     assert row["title"].startswith("KACE")
     assert row["citation"]
 
 
 def test_optional_files_may_come_later_and_needed_ones_may_not_be_missing(
-    database: Database, copies: dict[str, Path]
+    database: Database, copies: dict[str, Path], small: CatalogueEntry
 ) -> None:
-    with pytest.raises(InputRefusedError, match=r"kace needs kace_pairs\.csv"):
+    with pytest.raises(InputRefusedError, match=r"kace needs pairs\.csv"):
         catalogue.load_dataset(database, "kace", [copies["a-triples.csv"]])
     assert sources.sources(database).empty
     catalogue.load_dataset(database, "kace", [copies["z-pairs.csv"]])
@@ -82,7 +81,27 @@ def test_optional_files_may_come_later_and_needed_ones_may_not_be_missing(
     assert coruns.members(database)["slowdown"].notna().all()
 
 
-def test_packed_copies(database: Database, copies: dict[str, Path], tmp_path: Path) -> None:
+def test_other_bytes_never_stand_under_the_name_of_a_public_set(
+    database: Database, copies: dict[str, Path], small: CatalogueEntry
+) -> None:
+    other = copies["z-pairs.csv"]
+    other.write_text(_PAIRS + "a_batch1-inf,d_batch1-inf,5,5,10,8\n")
+    with pytest.raises(InputRefusedError, match="aren't those that were published") as refused:
+        catalogue.load_dataset(database, "kace", [copies["a-triples.csv"], other])
+    assert "--as NAME" in refused.value.sentence
+    assert sources.sources(database).empty
+    with pytest.raises(UsageError, match="name of a public data set"):
+        catalogue.load_dataset(database, "kace", [other], dataset="kace")
+    reports = catalogue.load_dataset(database, "kace", [other], dataset="mine")
+    assert any("bytes differ" in warning for warning in reports[0].warnings)
+    catalogue.load_dataset(database, "kace", [copies["a-triples.csv"]], dataset="mine")
+    members = coruns.members(database)
+    assert set(members["dataset"]) == {"mine"}
+    assert members["slowdown"].notna().all()
+    assert "own version" in sources.datasets(database).iloc[0]["title"]
+
+
+def test_packed_copies(database: Database, copies: dict[str, Path], tmp_path: Path, small: CatalogueEntry) -> None:
     archive = tmp_path / "kace.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for name in ("a-triples.csv", "z-pairs.csv"):
