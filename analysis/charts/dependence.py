@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from analysis.charts.explanations import factor_ticks
 from analysis.charts.theme import finish, ink, label
 from analysis.numbers import shorten, significant, visible
 
 
 def dependence(
-    frame: pd.DataFrame, *, feature: str, other: str | None, value: str = "value", theme: str = "light"
+    frame: pd.DataFrame, *, feature: str, other: str | None, unit: str = "", theme: str = "light"
 ) -> go.Figure:
     """Draw the contributions of one feature over its values.
 
@@ -23,8 +24,8 @@ def dependence(
         What the values are of.
     other : str or None
         What the colour shows; None for one colour.
-    value : str
-        Unit or note for the axis.
+    unit : str
+        Unit of the values, for the axis; values over several decades get a logarithmic one.
     theme : {"light", "dark"}
         The background.
     """
@@ -43,15 +44,26 @@ def dependence(
         go.Scatter(
             x=values, y=shap, mode="markers", marker=marker, showlegend=False, hoverinfo="text",
             hovertext=[
-                f"<b>{label(str(name))}</b><br>value {significant(v) if v == v else '–'}: x {np.exp(s):.3f}"
+                f"<b>{label(str(name))}</b><br>{significant(v) if v == v else '–'} {label(unit)}: x {np.exp(s):.3f}"
                 for name, v, s in zip(frame["workload"], values, shap, strict=True)
             ],
         )
     )  # fmt: skip
+    around = max(float(np.abs(shap).max()) if len(shap) else 0.0, 0.02)
+    ticks = factor_ticks(float(np.exp(-1.1 * around)), float(np.exp(1.1 * around)))
     figure.add_hline(y=0, line={"color": pen.line, "width": 1})
     figure.update_layout(
-        xaxis={"title": {"text": f"{label(shorten(visible(feature), 60))} ({value})"}, "zeroline": False},
-        yaxis={"title": {"text": "contribution to log S"}, "zeroline": False},
+        xaxis={
+            "title": {"text": f"{label(shorten(visible(feature), 60))}{f', {label(unit)}' if unit else ''}"},
+            "zeroline": False,
+            "type": "log" if _decades(values) > 2 else "linear",
+        },
+        yaxis={
+            "title": {"text": "factor on the slowdown, x"},
+            "zeroline": False,
+            "tickvals": np.log(ticks),
+            "ticktext": [f"{tick:g}" for tick in ticks],
+        },
         margin={"t": 16},
     )
     known = np.isfinite(values)
@@ -63,3 +75,9 @@ def dependence(
     if other is not None:
         alt += f" Coloured by {shorten(visible(other), 60)}."
     return finish(figure, alt=alt, theme=theme, height=420)
+
+
+def _decades(values: np.ndarray) -> float:
+    """Return over how many decades values spread; 0 where one of them has no logarithm."""
+    known = values[np.isfinite(values)]
+    return float(np.log10(known.max() / known.min())) if len(known) and known.min() > 0 else 0.0

@@ -217,6 +217,10 @@ def factor_ticks(low: float, high: float) -> list[float]:
     """Return at most nine round factors between two."""
     steps = [0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 3, 3.5, 4, 5, 6, 8, 10, 15, 20]
     inside = [step for step in steps if low <= step <= high]
+    for fine in (0.05, 0.02, 0.01, 0.005, 0.002, 0.001):
+        if len(inside) >= 3:
+            break
+        inside = [float(round(fine * n, 4)) for n in range(int(np.ceil(low / fine)), int(high / fine) + 1)]
     return inside if len(inside) <= 9 else inside[:: -(-len(inside) // 9)]
 
 

@@ -189,19 +189,33 @@ def explain(
     as_json: JsonOption = False,
 ) -> Answer:
     """Say why a model predicts what it does for each job of a set; contributions are in ln S and add up."""
+    from analysis.predict import models
     from analysis.predict.explain import explain as run
 
     with opened(db) as database:
         found = run(database, model, gpu, job, mechanism, dataset, threads)
-    return Answer([one.to_json() for one in found], lambda screen: _show_explanations(screen, found))
+        predicted = models.predict(database, model, gpu, job, mechanism, dataset, threads)
+    return Answer([one.to_json() for one in found], lambda screen: _show_explanations(screen, found, predicted))
 
 
-def _show_explanations(screen: Screen, found: list[Explanation]) -> None:
+def _show_explanations(screen: Screen, found: list[Explanation], predicted: list[JobPrediction]) -> None:
+    """Show each sentence, what it is made of, that it adds up and how, and what was measured beside it."""
+    from analysis.predict.naming import OWNERS
     from analysis.report.table import column
 
     columns = [column("feature", "because of"), column("value", "value"), column("whose", "whose")]
     columns += [column("group", "group"), column("factor", "factor on S", "ratio"), column("shap", "ln S", "number")]
-    for one in found:
+    for one, said in zip(found, predicted, strict=True):
         screen.line(one.sentence, style="bold")
-        screen.table(one.table(), columns)
+        table = one.table()
+        screen.table(table.assign(whose=table["whose"].replace(dict(OWNERS))), columns)
+        screen.line(
+            f"{one.base:.4f} + {table['shap'].sum():.4f} = {one.prediction:.4f} in ln S, off by "
+            f"{one.additivity_error:.0e}; {one.method}."
+        )
+        if said.measured is not None:
+            word = "Simulated" if said.simulated else "Measured"
+            gap = 100.0 * (one.slowdown / said.measured - 1.0)
+            side = "above" if gap > 0 else "below"
+            screen.line(f"{word}: {said.measured:.2f} x; the prediction is {abs(gap):.1f} % {side} it.")
         screen.line()

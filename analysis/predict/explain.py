@@ -88,7 +88,13 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
                 by_whose=summed(listed, "whose"),
                 by_group=summed(listed, "group"),
                 sentence=sentence(
-                    own, base, prediction, [(one.feature, one.shap) for one in listed], parts.start, parts.error
+                    own,
+                    base,
+                    prediction,
+                    [(one.feature, one.shap) for one in listed],
+                    parts.start,
+                    parts.error,
+                    1 + len(others),
                 ),
                 method=parts.method,
                 additivity_error=abs(base + sum(one.shap for one in listed) - prediction),

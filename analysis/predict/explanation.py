@@ -61,8 +61,8 @@ class Explanation:
         How the contributions were computed.
     additivity_error : float
         |base + sum - prediction|.
-    start : {"typical", "alone"}
-        What the base is: a typical slowdown, or the job alone.
+    start : {"typical", "sets", "alone"}
+        What the base is: a typical slowdown, that of sets of as many jobs, or the job alone.
     """
 
     workload: str

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.predict import models
 from analysis.predict.background import training_frame
-from analysis.predict.naming import by_feature
+from analysis.predict.naming import by_feature, natural
 from analysis.predict.schema import Floats
 from analysis.predict.shapley import contributions, sampled
 from analysis.store.database import Database
@@ -30,7 +30,9 @@ class GlobalImportance:
     shap : pd.DataFrame, shape (rows, features)
         Contributions in ln S, summed back to features.
     values : pd.DataFrame, shape (rows, features)
-        Main value of each feature, for colours; NaN where it has none.
+        Main value of each feature in the unit that people know; NaN where it has none.
+    units : dict of str to str
+        That unit; empty where the value has none.
     rows : pd.DataFrame
         Who each row is about, and its measured S.
     base : float
@@ -46,6 +48,7 @@ class GlobalImportance:
     table: pd.DataFrame
     shap: pd.DataFrame
     values: pd.DataFrame
+    units: dict[str, str]
     rows: pd.DataFrame
     base: float
     row_base: Floats
@@ -94,14 +97,18 @@ def global_importance(database: Database, model_id: str, rows: int | None = None
         ],
         columns=["feature", "whose", "what", "group", "mean_abs", "mean"],
     )  # fmt: skip
-    known = {name: frame.X[name].to_numpy(dtype=np.float64) for name in frame.schema.names}
-    values = pd.DataFrame(
-        {feature.label: known.get(feature.main, np.nan) for feature in distinct}, index=range(len(frame))
-    )
+    shown = {
+        feature.label: natural(feature.main, frame.X[feature.main].to_numpy(dtype=np.float64))
+        if feature.main in frame.schema.names
+        else (np.full(len(frame), np.nan), "")
+        for feature in distinct
+    }
+    values = pd.DataFrame({label: numbers for label, (numbers, _) in shown.items()}, index=range(len(frame)))
     return GlobalImportance(
         table=table.sort_values("mean_abs", ascending=False, ignore_index=True),
         shap=shap,
         values=values,
+        units={label: unit for label, (_, unit) in shown.items()},
         rows=frame.rows.drop(columns=["families"]),
         base=float(np.mean(parts.base)) if len(frame) else 0.0,
         row_base=np.asarray(parts.base, dtype=np.float64),

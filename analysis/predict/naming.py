@@ -48,6 +48,9 @@ _LABELS: Mapping[str, str] = {
 
 _OWNER: Mapping[str, str] = {"target": "own", "co-runners": "of the co-runners", "pair": "together", "GPU": ""}
 
+#: Owners of features as people call them in tables and legends.
+OWNERS: Mapping[str, str] = {"target": "own", "co-runners": "co-runners", "pair": "all together", "GPU": "GPU"}
+
 _HISTORY: Mapping[str, tuple[str, str]] = {
     "workload": ("how this job reacts, as measured", "target"),
     "others": ("how the co-runners press, as measured", "co-runners"),
@@ -153,6 +156,23 @@ def shown_value(feature: Feature, row: pd.Series[Any]) -> str:
     if column.quantity == "mechanism":
         return str(row["mechanism"])
     return shown_number(column, float(row[feature.main]))
+
+
+def natural(column: str, values: Floats) -> tuple[Floats, str]:
+    """Return values of a column in the unit that people know, without the logarithm, and that unit."""
+    known = next((one for one in schema() if one.name == column), None)
+    if known is None:
+        return values, ""
+    unit = known.unit
+    if unit.startswith("ln(1 + "):
+        return np.expm1(values), unit.removeprefix("ln(1 + ").removesuffix(")")
+    if unit == "ln(ratio)":
+        return np.exp(values), "times"
+    if unit.startswith("ln("):
+        return np.exp(values), unit.removeprefix("ln(").removesuffix(")")
+    if unit.startswith("fraction"):
+        return 100.0 * values, "%"
+    return values, "" if unit in ("1", "flag", "version") else unit
 
 
 def shown_number(column: Column, value: float) -> str:

@@ -30,8 +30,9 @@ def causes(
     return [item for item in named if item[1] > 0][:MOST_NAMED], [item for item in named if item[1] < 0][:MOST_NAMED]
 
 
-#: Where a sum of contributions starts: what the predictor says on average, or the job without anybody beside it.
-Start = Literal["typical", "alone"]
+#: Where a sum of contributions starts: what the predictor says on average, on average for sets of as many jobs, or the
+#: job without anybody beside it.
+Start = Literal["typical", "sets", "alone"]
 
 
 def sentence(
@@ -41,6 +42,7 @@ def sentence(
     contributions: Sequence[tuple[str, float]],
     start: Start = "typical",
     error: float = 0.0,
+    jobs: int = 2,
 ) -> str:
     """Say why a job is predicted to slow down as it is.
 
@@ -52,10 +54,13 @@ def sentence(
         ln S.
     contributions : sequence of (str, float)
         Features and their parts of ln S.
-    start : {"typical", "alone"}
-        What the base is: a typical slowdown, or the job alone, which no model has to learn.
+    start : {"typical", "sets", "alone"}
+        What the base is: a typical slowdown, that of sets of as many jobs, or the job alone, which no model has to
+        learn.
     error : float
         Standard error of a sampled contribution, ln S.
+    jobs : int
+        Jobs in the set.
 
     Returns
     -------
@@ -63,7 +68,8 @@ def sentence(
         Two or three sentences; factors multiply the typical slowdown to the predicted one.
     """
     typical, predicted = float(np.exp(base)), float(np.exp(prediction))
-    beside = f"; this model's typical is {typical:.2f}" if start == "typical" else ""
+    usual = {"typical": "usual for this model", "sets": f"usual for {jobs} jobs at once", "alone": ""}[start]
+    beside = f"; {usual} is {typical:.2f}" if usual else ""
     head = f"{workload} is predicted to take {predicted:.2f} times its solo time{beside}."
     if start == "alone" and len(contributions) == 1:
         return f"{head} All of it comes from one figure: {contributions[0][0]}."

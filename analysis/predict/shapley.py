@@ -13,7 +13,6 @@ from analysis.errors import NotEnoughDataError
 from analysis.predict.base import FeatureModel
 from analysis.predict.closed_form import EqualShare, NoInterference, TrainMedian
 from analysis.predict.effects import Composition, CopyOtherGpu, Effects, LowRank
-from analysis.predict.ensemble import Average
 from analysis.predict.published import OwnAndSum, ScaledLinear
 from analysis.predict.schema import Floats
 from analysis.predict.sentences import Start
@@ -42,8 +41,8 @@ class Contributions:
         Contributions by column of the frame, or by one of `HISTORY`.
     method : str
         How they were computed, for people.
-    start : {"typical", "alone"}
-        What the base is.
+    start : {"typical", "sets", "alone"}
+        What the base is; see `sentences.sentence`.
     error : float
         Standard error of a contribution that is measured against a sample of training rows; 0 where it is exact.
     """
@@ -82,8 +81,8 @@ def contributions(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | No
     NotEnoughDataError
         If an explainer that compares with training rows has none.
     """
-    if isinstance(estimator, Average):
-        return _average(estimator, X, background)
+    if hasattr(estimator, "parts_"):
+        return _mixture(estimator, X, background)
     if isinstance(estimator, NoInterference | TrainMedian):
         base = np.asarray(estimator.predict(X), dtype=np.float64)
         return Contributions(base, pd.DataFrame(index=range(len(X))), "a constant")
@@ -146,19 +145,23 @@ def _parts_of(estimator: Any) -> list[Any]:
     return [inner for part in parts for inner in _parts_of(part)] or [estimator]
 
 
-def _average(estimator: Average, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+def _mixture(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None) -> Contributions:
+    """Explain a weighted mean by the weighted means of its parts' explanations; rows may have weights of their own."""
+    shares = estimator.shares(X) if hasattr(estimator, "shares") else np.tile(estimator.weights_, (len(X), 1))
     base: Floats = np.zeros(len(X))
     values: pd.DataFrame | None = None
     methods, starts, error = [], set(), 0.0
-    for weight, (name, part) in zip(estimator.weights_, estimator.parts_, strict=True):
+    for share, (name, part) in zip(shares.T, estimator.parts_, strict=True):
+        if len(X) and not share.any():
+            continue
         of_part = contributions(part, X, background)
-        base = base + weight * of_part.base
-        scaled = weight * of_part.values
+        base = base + share * of_part.base
+        scaled = of_part.values.mul(share, axis=0)
         values = scaled if values is None else values.add(scaled, fill_value=0.0)
-        methods.append(f"{name}: {of_part.method}")
+        methods.append(of_part.method if len(estimator.parts_) == 1 else f"{name}: {of_part.method}")
         starts.add(of_part.start)
-        error += weight * of_part.error
-    start: Start = "alone" if starts == {"alone"} else "typical"
+        error += float(share.max(initial=0.0)) * of_part.error
+    start: Start = next(iter(starts)) if len(starts) == 1 else "typical"
     return Contributions(base, pd.DataFrame() if values is None else values, "; ".join(methods), start, error)
 
 
@@ -234,7 +237,7 @@ def _structured(estimator: StructuredGP, X: pd.DataFrame, background: pd.DataFra
         f"Shapley values of its Gaussian processes in closed form against {found.background} training pairs (standard "
         f"error of that choice at most {found.error:.3f} in ln S), carried through to ln S; their sum is exact"
     )
-    return Contributions(found.base, found.values, method, error=found.error)
+    return Contributions(found.base, found.values, method, "sets", error=found.error)
 
 
 def _required(background: pd.DataFrame | None) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from analysis.charts.dependence import dependence
 from analysis.charts.explanations import beeswarm, importance_bars, waterfall
 from analysis.charts.theme import alt_text
 from analysis.numbers import slowdown
+from analysis.predict.naming import OWNERS
 from analysis.ui import background, frame
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import database, theme
@@ -27,6 +28,9 @@ COLUMNS: dict[str, Any] = {
     "what": "Kind of evidence",
     "group": "Group",
     "value": "Value",
+    "unit": "Unit",
+    "workload": st.column_config.TextColumn("Job", width="medium"),
+    "other": "Value of the other",
     "shap": st.column_config.NumberColumn("Part of ln S", format="%.4f"),
     "factor": st.column_config.NumberColumn("Factor on S", format="%.3f"),
     "mean_abs": st.column_config.NumberColumn("Mean of its size, ln S", format="%.4f"),
@@ -41,11 +45,8 @@ _COMPARED: dict[str, Any] = {
     "inside": st.column_config.CheckboxColumn("Inside the interval"),
     "runs": st.column_config.NumberColumn("Runs", format="%d"),
 }
-#: What people call the owners of features.
-_OWNERS = {"target": "own", "co-runners": "the co-runners'", "pair": "of all together", "GPU": "the GPU's"}
-
 #: Where the sum of contributions starts.
-STARTS = {"typical": "what is usual here", "alone": "the job alone"}
+STARTS = {"typical": "what is usual here", "sets": "what is usual for as many jobs", "alone": "the job alone"}
 
 
 def member(one: Explanation) -> None:
@@ -55,7 +56,7 @@ def member(one: Explanation) -> None:
     table = one.table()
     steps: list[Any] = table.drop(columns=["whose"]).to_dict("records")  # the feature's name says whose it is
     figure = waterfall(one.base, steps, one.prediction, start=STARTS[one.start], theme=theme())
-    frame.chart(figure, name="waterfall", alt=alt_text(figure), table=table, columns=COLUMNS)
+    frame.chart(figure, name="waterfall", alt=alt_text(figure), table=_with_owners(table), columns=COLUMNS)
     left, right = st.columns(2)
     for column, words, sums in (
         (left, "By whose it is", one.by_whose), (right, "By stall group or resource", one.by_group)
@@ -63,10 +64,15 @@ def member(one: Explanation) -> None:
         with column:
             st.markdown(f"**{words}**")
             rows = [
-                {"part": _OWNERS.get(name, name), "shap": value, "factor": float(np.exp(value))}
+                {"part": OWNERS.get(name, name), "shap": value, "factor": float(np.exp(value))}
                 for name, value in sums.items()
             ]
             st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
+
+
+def _with_owners(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of features with their owners as people call them."""
+    return table.assign(whose=table["whose"].replace(dict(OWNERS)))
 
 
 def against_measured(dataset: str, gpu: str, mechanism: str, predicted: Any, found: list[Explanation]) -> None:
@@ -89,11 +95,13 @@ def against_measured(dataset: str, gpu: str, mechanism: str, predicted: Any, fou
 
 def whole(model_id: str, found: GlobalImportance) -> None:
     """Show what a model looks at: bars, a swarm, one feature's dependence, and interactions when asked for."""
-    figure = importance_bars(found.table, value="mean_abs", theme=theme())
-    frame.chart(figure, name="importance", alt=alt_text(figure), table=found.table, columns=COLUMNS)
+    shown = _with_owners(found.table)
+    figure = importance_bars(shown, value="mean_abs", theme=theme())
+    frame.chart(figure, name="importance", alt=alt_text(figure), table=shown, columns=COLUMNS)
     _grouped(found)
     long = found.shap.melt(var_name="feature", value_name="shap")
     long["value"] = found.values.melt()["value"].to_numpy()
+    long["unit"] = long["feature"].map(found.units)
     figure = beeswarm(long, theme=theme())
     frame.subheading("Every prediction a point")
     frame.chart(figure, name="beeswarm", alt=alt_text(figure), table=long, columns=COLUMNS)
@@ -111,7 +119,7 @@ def _grouped(found: GlobalImportance) -> None:
             for name, part in labels.groupby(labels)
         }
         rows = [
-            {"part": _OWNERS.get(name, name), "mean_abs": sums[name]}
+            {"part": OWNERS.get(name, name), "mean_abs": sums[name]}
             for name in sorted(sums, key=lambda key: -sums[key])
         ]
         with column:
@@ -135,7 +143,8 @@ def _dependence(found: GlobalImportance) -> None:
     )
     if other is not None:
         table["other"] = found.values[other]
-    figure = dependence(table, feature=feature, other=other, value="as the model sees it", theme=theme())
+    table["unit"] = found.units.get(feature, "")
+    figure = dependence(table, feature=feature, other=other, unit=found.units.get(feature, ""), theme=theme())
     if other is not None:
         st.caption(f"Coloured by what acts most together with it: {plain(other)}.")
     frame.chart(figure, name="dependence", alt=alt_text(figure), table=table, columns=COLUMNS)
@@ -174,7 +183,7 @@ def family(found: GlobalImportance, heading: st.delta_generator.DeltaGenerator) 
         frame.answer(sentence(one.sentence, 600))
     steps: list[Any] = one.table.drop(columns=["whose"]).to_dict("records")
     figure = waterfall(one.base, steps, one.mean, start="all jobs", theme=theme())
-    frame.chart(figure, name="family", alt=alt_text(figure), table=one.table, columns=COLUMNS)
+    frame.chart(figure, name="family", alt=alt_text(figure), table=_with_owners(one.table), columns=COLUMNS)
     st.caption(
         f"{frame.count(one.rows, 'member')} of {frame.count(one.workloads, 'workload')}; measured, they pay "
         f"{slowdown(float(np.exp(one.measured)))} (geometric mean). The parts add up: "

@@ -16,6 +16,7 @@ from analysis.predict.explain import Explanation
 from analysis.predict.importance import GlobalImportance
 from analysis.predict.jobs import JobPrediction
 from analysis.predict.manifest import Manifest
+from analysis.predict.naming import OWNERS
 from analysis.report import comparison
 from analysis.report.document import Block, Heading, Notice, Section, Text
 from analysis.report.table import column, figure, table
@@ -57,7 +58,7 @@ _IMPORTANCE = (
 
 
 #: Where a sum of contributions starts, in a chart.
-STARTS = {"typical": "what is usual here", "alone": "the job alone"}
+STARTS = {"typical": "what is usual here", "sets": "what is usual for as many jobs", "alone": "the job alone"}
 
 
 @dataclass(frozen=True)
@@ -208,10 +209,11 @@ def _interval_caption(first: JobPrediction) -> str:
 
 def _explanation(explanation: Explanation) -> list[Block]:
     rows = explanation.table()
+    rows["whose"] = rows["whose"].replace(dict(OWNERS))
     # The feature's name says whose it is.
     contributions = [{**vars(one), "whose": None} for one in explanation.contributions]
     error = explanation.additivity_error
-    start = "The typical" if explanation.start == "typical" else "Alone"
+    start = "Alone" if explanation.start == "alone" else "The usual"
     caption = (
         f"{start} {slowdown(math.exp(explanation.base))} times all factors is {slowdown(explanation.slowdown)}; in "
         f"ln S they add up to within {error:.0e}. {explanation.method}"
@@ -253,6 +255,7 @@ def _results(card: Manifest) -> list[Block]:
 
 def _overall(importance: GlobalImportance) -> list[Block]:
     top = importance.table.head(_FEATURES)
+    top = top.assign(whose=top["whose"].replace(dict(OWNERS)))
     caption = (
         f"Over {counted(len(importance.rows), 'training row')}; contributions add up to the prediction to within "
         f"{importance.additivity_error:.0e}. {importance.method}"
