@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import threading
 from collections import Counter
@@ -18,7 +19,8 @@ import pandas as pd
 
 from analysis.errors import DatabaseBusyError, NotAllowedError, NotFoundError, StallScopeError
 from analysis.settings import get_settings
-from analysis.store.migrate import check_current, migrate
+from analysis.store.forward import current
+from analysis.store.migrate import migrate
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -53,7 +55,8 @@ class Database:
     DatabaseBusyError
         If another process holds the file.
     DatabaseVersionError
-        If a newer StallScope wrote the file, or an older one and it is opened for reading only.
+        If a newer StallScope wrote the file. One of an older is read through a private copy where it is opened for
+        reading only; then, if there is no room for the copy.
     NotFoundError
         If it is opened for reading only and does not exist.
     """
@@ -78,15 +81,22 @@ class Database:
             path = path.expanduser()
             if read_only and not path.exists():
                 raise NotFoundError(f"there is no database at {path}", "Name another with --db or STALLSCOPE_DB.")
-            _make_folder(path.parent)
+            if not read_only:
+                _make_folder(path.parent)
             spool = spool or path.parent / "spool"
         self.spool = spool
+        self._copy: Path | None = None
         self._connection = _standing_back(lambda: connect(path, read_only=read_only), nice)
         try:
-            harden(self._connection, spool, memory_limit or get_settings().memory_limit)
-            (check_current if read_only else migrate)(self._connection, path)
+            with speaking_of(path):
+                if path is not None and read_only:
+                    self._connection, self._copy = current(self._connection, path, _connect_to)
+                # Nothing is loaded where nothing may be written: no folder is needed, and none can be made perhaps.
+                harden(self._connection, None if read_only else spool, memory_limit or get_settings().memory_limit)
+                if not read_only:
+                    migrate(self._connection, path)
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
 
     @property
@@ -163,6 +173,8 @@ class Database:
         """Close the file; the object can't be used afterwards."""
         with self._lock:
             self._connection.close()
+        if self._copy is not None:
+            shutil.rmtree(self._copy, ignore_errors=True)
 
     def __enter__(self) -> Database:
         return self
@@ -177,15 +189,36 @@ def _anyone() -> None:
 
 def connect(path: Path | None, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB file, or one in memory, with errors in words; `harden` comes next."""
-    try:
+    with speaking_of(path):
         return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only)
-    except duckdb.IOException as error:
+
+
+def _connect_to(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:
+    return connect(path, read_only=read_only)
+
+
+@contextmanager
+def speaking_of(path: Path | None) -> Iterator[None]:
+    """Say in words what keeps a file from being opened."""
+    try:
+        yield
+    except duckdb.Error as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
         holder = re.search(r"held in (.+?)\s*\(PID (\d+)\)", str(error))
         if holder:
             what = f"the database {path} is in use by process {holder[2]} ({Path(holder[1]).name})"
             raise DatabaseBusyError(what, "Stop that process, or give another file with --db.") from error
+        if "not a valid DuckDB database" in told:
+            raise StallScopeError(
+                f"{path} is no DuckDB database", "Give another file with --db or STALLSCOPE_DB."
+            ) from error
+        if not isinstance(error, duckdb.IOException) or re.search("corrupt|checksum", told, re.IGNORECASE):
+            raise StallScopeError(
+                f"the database {path} is damaged ({told.rstrip('.!')})",
+                "Restore a backup with `stallscope restore`, or give another file with --db.",
+            ) from error
         raise StallScopeError(
-            f"the database {path} can't be opened: {str(error).splitlines()[0]}",
+            f"the database {path} can't be opened ({told.rstrip('.!')})",
             "Check the permissions and the free space, or give another file with --db.",
         ) from error
 

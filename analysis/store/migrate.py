@@ -49,7 +49,7 @@ def check_current(connection: duckdb.DuckDBPyConnection, path: Path | None) -> i
     if current < known:
         raise DatabaseVersionError(
             f"{path} has schema {current}, this StallScope reads {known}",
-            "Open it once without --read-only, which brings it forward.",
+            "`stallscope check --db FILE` brings it forward, as does every command that may write to it.",
         )
     return current
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 from pathlib import Path
+from random import Random
 
 import duckdb
 import pytest
@@ -60,16 +63,17 @@ def test_a_database_of_every_schema_is_brought_forward(tmp_path: Path, level: in
     _old(path, level)
     with duckdb.connect(str(path)) as connection:
         before = set(_tables(connection))
-    if level < LEVELS[-1]:
-        with pytest.raises(DatabaseVersionError, match="read-only"):
-            Database(path, read_only=True)
     lost = {name for number, names in _DROPPED.items() if number > level for name in names}
-    with Database(path) as database:
-        assert database.scalar("SELECT max(version) FROM schema_version") == LEVELS[-1]
-        for table in before - {"schema_version"} - lost:
-            assert database.scalar(f'SELECT count(*) FROM "{table}"') == 1, table
-        assert database.query("SELECT name, value FROM setting").values.tolist() == [["a", "a"]]
-        assert database.query("SELECT metric, value FROM kernel_metric").values.tolist() == [["a", 1.5]]
+    content = path.read_bytes()
+    for read_only in (True, False):
+        with Database(path, read_only=read_only) as database:
+            assert database.scalar("SELECT max(version) FROM schema_version") == LEVELS[-1]
+            for table in before - {"schema_version"} - lost:
+                assert database.scalar(f'SELECT count(*) FROM "{table}"') == 1, table
+            assert database.query("SELECT name, value FROM setting").values.tolist() == [["a", "a"]]
+            assert database.query("SELECT metric, value FROM kernel_metric").values.tolist() == [["a", 1.5]]
+        if read_only:
+            assert path.read_bytes() == content
 
 
 def test_a_backup_comes_back_whole(tmp_path: Path) -> None:
@@ -149,6 +153,57 @@ def test_a_file_opened_for_reading_only_can_t_be_written(tmp_path: Path) -> None
             settings.put(database, "a", "b")
         with pytest.raises(duckdb.Error, match="read-only"):
             database.query("INSERT INTO setting VALUES ('a', 'b')")
+
+
+def test_an_older_schema_is_read_through_a_copy_where_nothing_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, scratch = tmp_path / "there" / "own.duckdb", tmp_path / "scratch"
+    path.parent.mkdir()
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    with duckdb.connect(str(path)) as connection:
+        migrate.migrate(connection, path, to=LEVELS[-2])
+        connection.execute("INSERT INTO dataset (name, title) VALUES ('old', 'old')")
+    before = path.read_bytes()
+    path.chmod(0o400)
+    with Database(path, read_only=True) as database:
+        assert database.scalar("SELECT name FROM dataset") == "old"
+        assert database.scalar("SELECT max(version) FROM schema_version") == LEVELS[-1]
+        with pytest.raises(NotAllowedError):
+            settings.put(database, "a", "b")
+        assert len(list(scratch.iterdir())) == 1
+    assert path.read_bytes() == before
+    assert [*scratch.iterdir(), *path.parent.iterdir()] == [path]
+    monkeypatch.setattr(shutil, "copyfile", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(DatabaseVersionError, match=r"No space left on device.*stallscope check"):
+        Database(path, read_only=True)
+    assert not list(scratch.iterdir())
+
+
+def test_a_damaged_file_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "own.duckdb"
+    Database(path).close()
+    good = path.read_bytes()
+    rng = Random(3)
+    said = set()
+    for number in range(24):
+        content = bytearray(good)
+        if number % 3 == 2:
+            content = content[: rng.randrange(len(good))]
+        else:
+            for _ in range(20):
+                content[rng.randrange(12288 if number % 3 else len(good))] = rng.randrange(256)
+        path.write_bytes(content)
+        path.with_name("own.duckdb.wal").unlink(missing_ok=True)
+        for read_only in (False, True):
+            try:
+                with Database(path, read_only=read_only):
+                    said.add("opened")
+            except StallScopeError as error:
+                said.add(re.sub(r"\(.*\)|/\S+", "", error.what).strip())
+    assert said <= {"opened", "the database  is damaged", "is no DuckDB database", "the database  can't be opened"}
+    assert "the database  is damaged" in said
 
 
 def test_the_guard_is_asked_before_every_write(database: Database) -> None:
