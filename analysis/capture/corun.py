@@ -12,7 +12,7 @@ from typing import Any
 from analysis.capture import mps
 from analysis.capture.guard import Guard
 from analysis.capture.machine import Seen, Watch
-from analysis.capture.process import Job, JobSpec
+from analysis.capture.process import Job, JobSpec, stop_all
 from analysis.capture.rate import LEAST_MARKS, rate
 from analysis.capture.readings import Reader
 from analysis.capture.window import Say, Timing, Window, find_window
@@ -190,11 +190,12 @@ def measure(
             watch.start()
             window, proven, lost = find_window(running, timing, daemon, say)
         finally:
-            for job in running:
-                job.stop(daemon)
-            if daemon is not None:
-                daemon.stop()
-                guard.tell("no-mps")
+            try:
+                stop_all(running, daemon)
+            finally:
+                if daemon is not None:
+                    daemon.stop()
+                    guard.tell("no-mps")
             seen = watch.stop() if watch is not None else None
     seen = seen or Seen()
     return tuple(

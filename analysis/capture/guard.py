@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 CONTROL = "nvidia-cuda-mps-control"
 
@@ -21,7 +21,8 @@ CONTROL = "nvidia-cuda-mps-control"
 class Guard:
     """The measuring side.
 
-    Use it as a context manager; leaving it orderly tells the other process that there is nothing to do.
+    Use it as a context manager; leaving it orderly tells the other process that there is nothing to do. Left by an
+    exception, the other process ends what is still there: a second Ctrl-C may have cut short what should have.
     """
 
     def __init__(self) -> None:
@@ -36,8 +37,9 @@ class Guard:
         )  # fmt: skip
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.tell("close")
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.tell("close")
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(OSError):
@@ -45,7 +47,12 @@ class Guard:
             process.wait(30)
 
     def tell(self, line: str) -> None:
-        """Say something: ``+ PID``, ``- PID``, ``mps FOLDER``, ``no-mps``, ``folder FOLDER`` or ``close``."""
+        """Say something.
+
+        ``mark MARK`` before a job is started that carries it in its environment, ``+ PID`` once it runs as the first of
+        its session, ``- PID`` and ``unmark MARK`` when it has ended; ``mps FOLDER``, ``no-mps``, ``folder FOLDER``,
+        ``close``.
+        """
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.write(line + "\n")
@@ -60,6 +67,52 @@ def _started(pid: int) -> str:
         return "" if parts[0] in "ZX" else parts[19]
     except (OSError, IndexError):
         return ""
+
+
+def members(session: int, mark: str = "") -> list[int]:
+    """Return the live processes of a job: of its session and its group, and whoever inherited its mark.
+
+    Parameters
+    ----------
+    session : int
+        Number of its first process; 0 where that is not known.
+    mark : str
+        What stands in its environment and in no other's. A child that made a session of its own still has it.
+    """
+    found, needle = [], mark.encode()
+    for entry in os.listdir("/proc"):  # noqa: PTH208
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat") as file:  # noqa: PTH123
+                parts = file.read().rpartition(")")[2].split()
+            if parts[0] in "ZX":
+                continue
+            if session and str(session) in (entry, parts[2], parts[3]):
+                found.append(int(entry))
+            elif needle:
+                with open(f"/proc/{entry}/environ", "rb") as file:  # noqa: PTH123
+                    if needle in file.read():
+                        found.append(int(entry))
+        except (OSError, IndexError):
+            continue
+    return found
+
+
+def end(who: Callable[[], list[int]], number: int, seconds: float) -> bool:
+    """Send a signal to all processes of a job, those that come meanwhile too, and say whether all are gone in time."""
+    told: set[int] = set()
+    until = time.monotonic() + seconds
+    while alive := who():
+        for pid in alive:
+            if pid not in told or number == signal.SIGKILL:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+        told.update(alive)
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _control(folder: str, command: str) -> str:
@@ -84,6 +137,7 @@ def watch(lines: Iterable[str]) -> None:
     """Follow what is told until the pipe ends; unless it was closed in order, end what is left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     jobs: dict[int, str] = {}
+    marks: list[str] = []
     folder = temporary = ""
     for line in lines:
         word, _, rest = line.strip().partition(" ")
@@ -93,6 +147,10 @@ def watch(lines: Iterable[str]) -> None:
             jobs[int(rest)] = _started(int(rest))
         elif word == "-":
             jobs.pop(int(rest), None)
+        elif word == "mark":
+            marks.append(rest)
+        elif word == "unmark" and rest in marks:
+            marks.remove(rest)
         elif word == "mps":
             folder = rest
         elif word == "no-mps":
@@ -104,14 +162,17 @@ def watch(lines: Iterable[str]) -> None:
         for server in _numbers(_control(folder, "get_server_list")):
             for client in _numbers(_control(folder, f"get_client_list {server}")):
                 _control(folder, f"terminate_client {server} {client}")
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        alive = [pid for pid, began in jobs.items() if began and _started(pid) == began]
-        for pid in alive:
-            with contextlib.suppress(OSError):
-                os.killpg(pid, number)
-        end = time.monotonic() + 3
-        while alive and time.monotonic() < end and any(_started(pid) == jobs[pid] for pid in alive):
-            time.sleep(0.05)
+
+    def left() -> list[int]:
+        # A number whose process is not the one that was told belongs to somebody else by now. One whose process is gone
+        # belongs to nobody else as long as any of its session lives.
+        own = [pid for pid, began in jobs.items() if _started(pid) in ("", began)]
+        return sorted(
+            {one for pid in own for one in members(pid)} | {one for mark in marks for one in members(0, mark)}
+        )
+
+    end(left, signal.SIGTERM, 3.0)
+    end(left, signal.SIGKILL, 3.0)
     if folder:
         _control(folder, "quit -t 5")
         shutil.rmtree(folder, ignore_errors=True)

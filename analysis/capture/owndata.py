@@ -18,7 +18,7 @@ from analysis.capture import machine, ncu, torchjobs
 from analysis.capture.campaign import Outcome, Pick, run
 from analysis.capture.order import informative
 from analysis.capture.plan import Plan, all_pairs
-from analysis.capture.process import JobSpec
+from analysis.capture.process import JobSpec, complete
 from analysis.capture.rate import RateBy
 from analysis.capture.readings import Reader
 from analysis.capture.window import Timing
@@ -28,6 +28,8 @@ from analysis.errors import StallScopeError, UsageError
 SKIP, LAUNCHES, STEPS = 100, 60, 40
 
 JOBS = torchjobs.JOBS
+#: Time for the profile of one job.
+_PROFILE_SECONDS = 600.0
 
 Command = Callable[[str], Sequence[str]]
 
@@ -104,7 +106,11 @@ def profile(
             cc = found.cc if found is not None and found.cc else "8.0"
             part = path.with_suffix(".part")
             line = ncu.command(words, cc, skip=SKIP, count=LAUNCHES, log=str(part), program=program)
-            done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
+            try:
+                done = complete(line, seconds=_PROFILE_SECONDS)
+            except subprocess.TimeoutExpired:
+                say(f"profile of {job}: not made within {_PROFILE_SECONDS:.0f} s")
+                continue
             if not part.exists() or done.returncode not in (0, 1) or '"ID"' not in part.read_text(errors="replace"):
                 said = " ".join((done.stderr + done.stdout).split())[-300:]
                 say(f"profile of {job}: not made ({said or f'the profiler ended with {done.returncode}'})")

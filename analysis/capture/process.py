@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -14,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from analysis.capture.guard import Guard
+from analysis.capture.guard import Guard, end, members
 from analysis.capture.mps import Daemon
 from analysis.capture.rate import Mark, RateBy, of_step_line
 from analysis.capture.steps import SWITCH
@@ -23,6 +22,8 @@ from analysis.errors import UsageError
 _OUT_OF_MEMORY = re.compile(r"out of memory|OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation", re.I)
 _TAIL = 40
 _STOP_SECONDS = 5.0
+#: In the environment of a program that is run to its end.
+_MARK = "STALLSCOPE_RUN"
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,11 @@ class Job:
         self._read = 0
         self._rest = ""
         variables = {**os.environ, **spec.environment, **environment}
-        variables[SWITCH] = str(self._steps)
+        # Whoever starts with this in the environment belongs to the job, whatever session it makes for itself.
+        self._mark = str(self._steps)
+        variables[SWITCH] = self._mark
         variables.setdefault("PYTHONUNBUFFERED", "1")
+        guard.tell(f"mark {self._mark}")
         try:
             self._process = subprocess.Popen(
                 list(spec.command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -130,32 +134,36 @@ class Job:
         """Return all processes of its session that are alive."""
         return session_processes(self.pid)
 
-    def stop(self, daemon: Daemon | None = None) -> None:
-        """End it with its children: its GPU work first where it is an MPS client, then by signals."""
-        if self._process.poll() is None:
-            there = self.processes()
+    def stop(self, daemon: Daemon | None = None, *, at_once: bool = False) -> None:
+        """End it with its children: its GPU work first where it is an MPS client, then by signals.
+
+        Parameters
+        ----------
+        daemon : Daemon, optional
+            Of the run.
+        at_once : bool
+            Whether to leave it no time to end by itself. An interrupt meanwhile does the same, and is passed on.
+        """
+        try:
+            there = self._members()
             if daemon is not None and there:
                 daemon.end_clients(there)
-            self._signal(signal.SIGTERM, there)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_STOP_SECONDS)
-        left = self.processes()
-        if left:
-            self._signal(signal.SIGKILL, left)
-        self._process.wait()
-        self._guard.tell(f"- {self.pid}")
+            if not at_once:
+                end(self._members, signal.SIGTERM, _STOP_SECONDS)
+        finally:
+            end(self._members, signal.SIGKILL, _STOP_SECONDS)
+            self._process.wait()
+            self._guard.tell(f"- {self.pid}")
+            self._guard.tell(f"unmark {self._mark}")
         self._reader.join(_STOP_SECONDS)
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
         self.look()
         self._steps.unlink(missing_ok=True)
 
-    def _signal(self, number: signal.Signals, processes: Sequence[int]) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self.pid, number)
-        for process in processes:
-            with contextlib.suppress(OSError):
-                os.kill(process, number)
+    def _members(self) -> list[int]:
+        self._process.poll()  # one that has ended is no member
+        return members(self.pid, self._mark)
 
     def _follow(self) -> None:
         """Read the output; progress bars end their lines with a carriage return."""
@@ -179,6 +187,48 @@ class Job:
                     self.marks.append(mark)
         if rest.strip():
             self.tail.append(rest.decode("utf-8", "replace")[:500])
+
+
+def stop_all(jobs: Sequence[Job], daemon: Daemon | None) -> None:
+    """End jobs, every one of them: an interrupt takes from the rest the time to end by themselves, and is passed on."""
+    interrupted: BaseException | None = None
+    for job in jobs:
+        try:
+            job.stop(daemon, at_once=interrupted is not None)
+        except BaseException as error:
+            interrupted = error
+    if interrupted is not None:
+        raise interrupted
+
+
+def complete(command: Sequence[str], *, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; should this process be killed or interrupted, it ends with all its children.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        If it takes longer.
+    """
+    mark = f"stallscope-{os.urandom(8).hex()}"
+    with Guard() as guard:
+        guard.tell(f"mark {mark}")
+        with subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", env={**os.environ, _MARK: mark}, start_new_session=True,
+        ) as process:  # fmt: skip
+            guard.tell(f"+ {process.pid}")
+            try:
+                out, err = process.communicate(timeout=seconds)
+            finally:
+                end(lambda: _left(process, mark), signal.SIGKILL, _STOP_SECONDS)
+        guard.tell(f"- {process.pid}")
+        guard.tell(f"unmark {mark}")
+    return subprocess.CompletedProcess(list(command), process.returncode, out, err)
+
+
+def _left(process: subprocess.Popen[str], mark: str) -> list[int]:
+    process.poll()
+    return members(process.pid, mark)
 
 
 def session_processes(session: int) -> list[int]:

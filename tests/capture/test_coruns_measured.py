@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -162,3 +166,64 @@ def test_the_guard_ends_what_a_killed_measurement_leaves(job: Path, tmp_path: Pa
     log = Path(os.environ["FAKE_MPS_LOG"]).read_text()
     assert log.startswith(f"terminate {left.pid}")
     assert left_over(job) == []
+
+
+#: A job that will not end when asked, its child neither; another child makes a session of its own.
+STUBBORN = """import os, signal, subprocess, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+for apart in (False, True):
+    subprocess.Popen([sys.executable, "-ISc", "import time; time.sleep(99)", sys.argv[1]], start_new_session=apart)
+while True:
+    print("step 1", flush=True)
+    time.sleep(0.02)
+"""
+
+
+def _there(word: str) -> list[str]:
+    """Return the live processes that have a word on their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state not in "ZX" and word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(entry.name)
+    return found
+
+
+_MEASURING = """
+import sys
+from pathlib import Path
+from analysis.capture import campaign, plan, process, rate, window
+if sys.argv[2] == "run":
+    process.complete((sys.executable, "-uISc", sys.argv[3], sys.argv[1]), seconds=60)
+spec = process.JobSpec(sys.argv[1], (sys.executable, "-uISc", sys.argv[3], sys.argv[1]), rate.RateBy("lines"))
+campaign.run(plan.Plan({spec.name: spec}, (), timing=window.Timing(60, 0.1)), Path(sys.argv[4]), gpu="V100")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "signals"),
+    [("job", [signal.SIGKILL]), ("run", [signal.SIGKILL]), ("job", [signal.SIGINT] * 2), ("run", [signal.SIGINT])],
+)
+def test_nothing_stays_of_a_job_that_will_not_end(how: str, signals: list[signal.Signals], tmp_path: Path) -> None:
+    word = f"stubborn-{os.urandom(6).hex()}"
+    measuring = subprocess.Popen(
+        [sys.executable, "-c", _MEASURING, word, how, STUBBORN, str(tmp_path / "out")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    # Itself, the job, and its two children.
+    while len(_there(word)) < 4:
+        assert measuring.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    for number in signals:
+        measuring.send_signal(number)
+        time.sleep(0.4)
+    measuring.wait(60)
+    until = time.monotonic() + 20
+    while _there(word):
+        assert time.monotonic() < until, "something of it is left"
+        time.sleep(0.05)
