@@ -134,7 +134,8 @@ def full(name: object, most: int = 300, line: int = 90) -> str:
 
 def _harmless(text: str) -> str:
     # Plotly reads tags in texts, and sets what stands between dollar signs as mathematics where MathJax is loaded.
-    return escape(text).replace("$", "&#36;")
+    # It knows no entity for a quotation mark and would show one as it is written.
+    return escape(text, quote=False).replace("$", "&#36;")
 
 
 def unique_labels(names: list[str], most: int = 34) -> list[str]:

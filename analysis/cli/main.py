@@ -13,6 +13,7 @@ from analysis.cli import (
     data,
     explore,
     kernels,
+    library,
     mapping,
     measuring,
     models,
@@ -35,7 +36,7 @@ app = typer.Typer(
 )
 
 _MODULES = (
-    data, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
+    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
     sharing, simulating, campaigning, serving, team,
 )  # fmt: skip
 for _module in _MODULES:

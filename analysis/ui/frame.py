@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
+from zlib import crc32
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -126,10 +127,22 @@ def data(
     name: str,
     columns: Mapping[str, Any] | None = None,
     height: int | Literal["auto", "content"] = "auto",
+    row_height: int | None = None,
 ) -> None:
-    """Show a table with the table as a file below it."""
-    st.dataframe(frame, hide_index=True, column_config=columns, height=height, placeholder="–", alt=name)
+    """Show a table with the table as a file below it; in rows higher than usual, texts have several lines."""
+    st.dataframe(
+        frame, hide_index=True, column_config=columns, height=height, row_height=row_height, placeholder="–", alt=name
+    )
     download(frame, name=name)
+
+
+def rows_key(name: str, rows: Iterable[object]) -> str:
+    """Return the key of a table in which rows are chosen, another one for other rows.
+
+    The browser keeps a choice by row number: in a table that was searched, sorted or cut since, it would be of another
+    row.
+    """
+    return f"{name}-{crc32(repr([str(row) for row in rows]).encode()):08x}"
 
 
 def download(frame: pd.DataFrame, *, name: str, label: str = "Download CSV") -> None:

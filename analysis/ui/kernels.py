@@ -113,9 +113,10 @@ def listing(table: pd.DataFrame) -> pd.DataFrame:
     st.markdown(f"**{frame.count(len(shown), 'kernel')}**, {first}. Choose a row to open it.")
     listed = shown.head(MOST_ROWS).reset_index(drop=True)
     keys = [str(key) for key in listed["key"]]
+    table_key = frame.rows_key("kernels-table", keys)
     st.dataframe(
-        listed[_SHOWN], hide_index=True, column_config=_COLUMNS, placeholder="–", key="kernels-table",
-        on_select=lambda: _choose("kernels-table", KERNEL, keys), selection_mode="single-row", alt="kernels",
+        listed[_SHOWN], hide_index=True, column_config=_COLUMNS, placeholder="–", key=table_key,
+        on_select=lambda: _choose(table_key, KERNEL, keys), selection_mode="single-row", alt="kernels",
     )  # fmt: skip
     if len(shown) > MOST_ROWS:
         st.caption(f"{len(shown) - MOST_ROWS:,} more; search, or ask `stallscope kernels --json` for all.")
@@ -182,9 +183,10 @@ def kernel(chosen: Filter, row: pd.Series) -> None:
         f"**{frame.count(len(launches), 'launch', 'launches')}** in the files. Choose a row to see its metrics."
     )
     numbers = [str(number) for number in launches["kernel_id"]]
+    table_key = frame.rows_key("launches", numbers)
     st.dataframe(
-        launches, hide_index=True, column_config=COLUMNS, placeholder="–", key=f"launches-{row['key']}",
-        on_select=lambda: _choose(f"launches-{row['key']}", LAUNCH, numbers), selection_mode="single-row",
+        launches, hide_index=True, column_config=COLUMNS, placeholder="–", key=table_key,
+        on_select=lambda: _choose(table_key, LAUNCH, numbers), selection_mode="single-row",
         alt="launches",
     )  # fmt: skip
     frame.download(launches, name="launches")

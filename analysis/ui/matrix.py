@@ -91,7 +91,7 @@ def table(
 
 
 def _walkable(matrix: SlowdownMatrix, values: str, predicted: Predicted | None, keys: tuple[str, str]) -> None:
-    key = f"table-{keys[0]}-{matrix.gpu}"
+    key = frame.rows_key(f"table-{keys[0]}-{matrix.gpu}", matrix.workloads)
     st.dataframe(
         wide(matrix, values, predicted),
         key=key,

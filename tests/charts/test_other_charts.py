@@ -11,7 +11,7 @@ from analysis.charts.coverage import coverage
 from analysis.charts.explanations import beeswarm, importance_bars, waterfall
 from analysis.charts.predictions import predicted_vs_measured, residuals
 from analysis.charts.sensitivity_pressure import sensitivity_pressure
-from analysis.charts.theme import WORSE, alt_text
+from analysis.charts.theme import WORSE, alt_text, full, label
 
 ROWS = pd.DataFrame(
     {
@@ -119,3 +119,9 @@ def test_empty_tables_draw(theme: str) -> None:
     assert alt_text(coverage(pd.DataFrame({"predictor": [], "coverage": []}, dtype=float), theme=theme))
     assert alt_text(importance_bars(pd.DataFrame({"feature": [], "mean_abs_shap": []}), theme=theme))
     assert alt_text(comparison_bars(ROWS.iloc[:0], theme=theme))
+
+
+def test_names_in_charts_are_harmless_and_read_as_they_are() -> None:
+    name = '=HYPERLINK("http://x")'
+    assert (label(name), full(name)) == (name, name)
+    assert label("<b>$x$</b>") == "&lt;b&gt;&#36;x&#36;&lt;/b&gt;"

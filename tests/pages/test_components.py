@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.report.spreadsheet import csv_bytes
-from analysis.ui import markdown
+from analysis.ui import frame, markdown
 from analysis.ui.next_step import next_step
 
 NOTHING = dict.fromkeys(
@@ -95,3 +95,10 @@ def test_a_named_error_is_its_own_sentence_and_its_names_are_harmless() -> None:
     page = AppTest.from_function(script).run()
     assert "\\*\\*a\\*\\*\\.csv: the file is empty" in page.error[0].value.replace("\\:", ":")
     assert "`ncu --csv`" in page.error[0].value
+
+
+def test_a_choice_of_rows_does_not_outlive_the_rows() -> None:
+    """The browser keeps a choice by row number: in a table of other rows it would be of another row."""
+    key = frame.rows_key("sources", [3, 2, 1])
+    assert key == frame.rows_key("sources", iter([3, 2, 1]))
+    assert len({key, frame.rows_key("sources", [2, 1]), frame.rows_key("sources", [1, 2, 3])}) == 3
