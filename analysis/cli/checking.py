@@ -20,6 +20,12 @@ DECISION_FIELDS = (
     "dataset", "rule", "where", "scope", "count", "condition", "why", "decided_by", "decided_at",
 )  # fmt: skip
 
+#: Rows of a finding that the JSON lists without ``--rows``; the others are counted.
+LISTED = 100
+
+#: Columns of rows that are counts or numbers of lines, without separators of thousands.
+_PLAIN = ("line", "run_id")
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -47,6 +53,8 @@ def check(
         str | None, typer.Option("--keep", metavar="RULE", help="Take back what was left out by this rule.")
     ] = None,
     excluded: Annotated[bool, typer.Option("--excluded", help="List what is left out.")] = False,
+    rule: Annotated[str | None, typer.Option("--rule", metavar="RULE", help="Only what this rule finds.")] = None,
+    rows: Annotated[bool, typer.Option("--rows", help="List the rows behind every finding, all of them.")] = False,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
@@ -60,6 +68,11 @@ def check(
         raise UsageError("--exclude, --keep and --excluded are three commands", "Give one of them.")
     if (where or why) and exclude is None:
         raise UsageError("--where and --why say what to leave out", "Give them with --exclude RULE.")
+    changing = keep is not None or excluded or exclude is not None
+    if (rule is not None or rows) and changing:
+        raise UsageError(
+            "--rule and --rows choose what of the findings is shown", "Give them without --exclude, --keep, --excluded."
+        )
     with opened(db, say_left_out=False) as database:
         if keep is not None:
             return _decided(take_back(database, keep, dataset), "Kept again")
@@ -69,18 +82,29 @@ def check(
             made = leave_out(database, exclude, dataset, where=where or [], why=why)
             found = exclusions.decisions(database)
             return _decided(found[found["exclusion_id"].isin(made)], "Left out")
-        return _findings(database, dataset)
+        return _findings(database, dataset, rule, rows)
 
 
-def _findings(database: Database, dataset: str | None) -> Answer:
-    from analysis.interference.checks import run_checks
+def _findings(database: Database, dataset: str | None, rule: str | None, rows: bool) -> Answer:
+    from analysis.errors import UsageError
+    from analysis.interference.checks import RULES, run_checks
     from analysis.store.queries import exclusions, sources
 
+    if rule is not None and rule not in RULES:
+        raise UsageError(f"there is no rule {rule!r}", f"The rules are {', '.join(RULES)}.")
     simulated = sources.simulated_names(database)
-    findings = [
-        finding.to_dict() | {"simulated": _of_simulated(finding.where, simulated)}
-        for finding in run_checks(database, dataset)
-    ]
+    found = [finding for finding in run_checks(database, dataset) if rule is None or finding.rule == rule]
+    findings: list[dict[str, Any]] = []
+    for finding in found:
+        listed = finding.shown if rows else finding.shown.head(LISTED)
+        findings.append(
+            finding.to_dict()
+            | {
+                "simulated": _of_simulated(finding.where, simulated),
+                "rows": listed.to_dict("records"),
+                "rows_not_listed": len(finding.rows) - len(listed),
+            }
+        )
     decided = _decided(exclusions.decisions(database, dataset), "Left out")
 
     def show(screen: Screen) -> None:
@@ -90,12 +114,32 @@ def _findings(database: Database, dataset: str | None) -> Answer:
             columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
             columns += [column("simulated", "simulated", "flag")] if any(one["simulated"] for one in findings) else []
             screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
+            if rows:
+                for finding in found:
+                    screen.line()
+                    _rows(screen, f"{finding.rule}, {finding.where}", finding.shown)
+            else:
+                screen.line("`--rows` lists the rows behind every finding, `--rule RULE` one rule's alone.")
         else:
             screen.line("The checks found nothing.")
         if decided.document:
             decided.show(screen)
 
     return Answer(findings, show)
+
+
+def _rows(screen: Screen, title: str, rows: pd.DataFrame) -> None:
+    from pandas.api.types import is_bool_dtype, is_float_dtype, is_integer_dtype
+
+    from analysis.report.table import column
+
+    columns = []
+    for name in map(str, rows.columns):
+        number = (is_integer_dtype(rows[name]) or is_float_dtype(rows[name])) and not is_bool_dtype(rows[name])
+        whole = is_integer_dtype(rows[name]) and name not in _PLAIN
+        kind = "count" if whole else "number" if number and name not in _PLAIN else "text"
+        columns.append(column(name, name.replace("_", " "), kind))  # type: ignore[arg-type]
+    screen.table(rows, columns, title=title)
 
 
 def _of_simulated(where: str, simulated: set[str]) -> bool:

@@ -24,7 +24,8 @@ IMPORT_FIELDS = (
     "members", "stall_reasons", "gpus", "warnings", "error", "source_id", "report",
 )  # fmt: skip
 
-#: Rejected rows that are printed, and that the JSON lists, for each file; the Library page has all of them.
+#: Rejected rows that are printed, and that the JSON lists, for each file, as it does those set aside; the Library page
+#: has all of them.
 SHOWN_REJECTS, LISTED_REJECTS = 5, 100
 
 
@@ -71,24 +72,33 @@ def import_files(
 def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
     from analysis.ingest.account import account
     from analysis.ingest.aside import what_aside
-    from analysis.store.queries.sources import rejected_rows
+    from analysis.store.queries.sources import rejected_rows, set_aside_rows
 
     document = [{name: getattr(report, name) for name in IMPORT_FIELDS} for report in reports]
     for entry, report in zip(document, reports, strict=True):
-        found = report.status == "loaded" and report.source_id is not None and report.rows_rejected
-        rejects = rejected_rows(database, int(report.source_id or 0)) if found else None
+        there = report.status == "loaded" and report.source_id is not None
+        number = int(report.source_id or 0)
+        rejects = rejected_rows(database, number) if there and report.rows_rejected else None
         entry["report"] = {**report.report, "account": dict(account(report.model_dump()))}
         entry["rejects"] = [] if rejects is None else rejects.head(LISTED_REJECTS).to_dict("records")
+        aside = set_aside_rows(database, number) if there and report.set_aside else None
+        entry["set_aside_rows"] = [] if aside is None else aside.head(LISTED_REJECTS).to_dict("records")
     refused = any(report.status == "rejected" for report in reports)
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column
 
         columns = [column("file", "file"), column("status", "status"), column("format", "format")]
-        columns += [column("rows_read", "read", "count"), column("rows_loaded", "loaded", "count")]
-        columns += [column("rows_rejected", "rejected", "count"), column("launches", "launches", "count")]
+        columns += [column("rows_read", "read", "count"), column("used", "loaded", "count")]
+        columns += [column("aside", "set aside", "count"), column("rows_rejected", "rejected", "count")]
+        columns += [column("launches", "launches", "count")]
         columns += [column("runs", "runs", "count"), column("gpus", "GPUs")]
-        screen.table(document, columns)
+        shown = []
+        for entry in document:
+            # For a person read = loaded + set aside + rejected; in the JSON what was set aside counts as loaded.
+            aside = sum(entry["set_aside"].values())
+            shown.append({**entry, "aside": aside, "used": entry["rows_loaded"] - aside})
+        screen.table(shown, columns)
         for entry, report in zip(document, reports, strict=True):
             for row in entry["rejects"][:SHOWN_REJECTS]:
                 place = f"line {row['line']}, column {row['column']}" if row["column"] else f"line {row['line']}"
@@ -98,7 +108,8 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
                 screen.line(f"{report.file}: {rest:,} more rejected; the Library page has them all.")
             for rule, count in report.set_aside.items():
                 screen.line(
-                    f"{report.file}: {count:,} {'row' if count == 1 else 'rows'} set aside: {what_aside(rule)}."
+                    f"{report.file}: {count:,} {'row' if count == 1 else 'rows'} set aside: {what_aside(rule)}; "
+                    "`stallscope check --rows` lists them."
                 )
             if len(reports) == 1 and report.status == "loaded":
                 for label, text in account(report.model_dump()):

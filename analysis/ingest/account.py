@@ -110,9 +110,8 @@ def _skipped(details: Mapping[str, Any]) -> str:
 def _rows(report: Mapping[str, Any]) -> str:
     read, loaded, rejected = (int(report.get(name) or 0) for name in ("rows_read", "rows_loaded", "rows_rejected"))
     aside = sum(int(count) for count in (report.get("set_aside") or {}).values())
-    parts = [f"{loaded:,} loaded"]
-    if aside:
-        parts[0] += f" ({aside:,} of them set aside by rule)"
+    parts = [f"{loaded - aside:,} loaded"]
+    parts += [f"{aside:,} set aside by rule"] if aside else []
     parts += [f"{rejected:,} rejected"] if rejected else []
     return f"{read:,} read = {' + '.join(parts)}"
 

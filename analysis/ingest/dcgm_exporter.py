@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import numpy as np
 import pandas as pd
 
 from analysis.ingest import dcgm_fields, telemetry
+from analysis.ingest.aside import Aside
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.prometheus import Labels, add_series, labels_of
 from analysis.ingest.tool_profile import Account
@@ -49,7 +49,7 @@ class DcgmExporter:
             raise ValueError("this is no text")
         series: dict[tuple[str, Labels], tuple[list[float], list[float]]] = {}
         faults: list[tuple[int, str | None, str, str]] = []
-        read, set_aside = 0, Counter[str]()
+        read, aside = 0, Aside()
         with opened.text.open(encoding="utf-8-sig", errors="replace") as file:
             for number, raw in enumerate(file, start=1):
                 line = raw.strip()
@@ -60,12 +60,12 @@ class DcgmExporter:
                 labels = None if found is None else _labels(found["labels"] or "")
                 value = None if found is None else _number(found["value"])
                 if found is None and _FIELD.match(line):
-                    set_aside[FIELD_LIST] += 1
+                    aside.add(FIELD_LIST, [number])
                 elif found is None or labels is None or value is None:
                     what = "value" if found is not None and labels is not None else None
                     faults.append((number, what, "is no sample of a metric", line[:500]))
                 elif not dcgm_fields.is_field(found["name"]):
-                    set_aside[OTHER_METRIC] += 1
+                    aside.add(OTHER_METRIC, [number])
                 else:
                     values, times = series.setdefault((found["name"], labels), ([], []))
                     values.append(value)
@@ -77,7 +77,7 @@ class DcgmExporter:
             add_series(readings, name, labels, np.array(times), np.array(values), opened, hints)
         return telemetry.build(
             self.name, opened, hints, readings,
-            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), dict(set_aside)),
+            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), aside),
             report={"series": len(series)},
             warnings=[] if timed else ["A scrape of dcgm-exporter has no time: it is one moment for each sample."],
         )  # fmt: skip

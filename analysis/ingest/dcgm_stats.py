@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.ingest import telemetry
+from analysis.ingest.aside import Aside
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.quantities import no_value
 from analysis.ingest.tool_profile import Account
@@ -49,7 +50,7 @@ class DcgmStats:
             raise ValueError("this is no text")
         rows: list[tuple[str, float, str | None, str | None, str | None, str | None, str | None]] = []
         faults: list[tuple[int, str | None, str, str]] = []
-        read, texts = 0, 0
+        read, aside = 0, Aside()
         job = device = section = end = None
         above, process = "", None
         with opened.text.open(encoding="utf-8-sig", errors="replace") as file:
@@ -73,11 +74,11 @@ class DcgmStats:
                     if name in _TIMES:
                         end = value
                     figures = _figures(name, value)
-                    texts += not figures
                     if not name:
                         faults.append((number, None, "has a value without a name", line[:500]))
-                        texts -= not figures
                         continue
+                    if not figures:
+                        aside.add(TEXT, [number])
                     of = f"{job} {process}" if process else job
                     rows += [(counter, amount, unit, job, device, of, why if why else None)
                              for counter, amount, unit, why in figures]  # fmt: skip
@@ -95,7 +96,7 @@ class DcgmStats:
             )  # fmt: skip
         return telemetry.build(
             self.name, opened, hints, readings,
-            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), {TEXT: texts}),
+            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), aside),
             report={"job": job, "sections": section}, warnings=["Each figure is one number for the whole job."],
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.aside import Aside
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.gavel_cells import SOLO, Cell, first_keys, read_cells, unscale
 from analysis.ingest.mechanisms import MPS
@@ -65,7 +66,7 @@ class _Gavel:
             format=self.name,
             rows_read=len(cells),
             rejected=rejected,
-            set_aside=dict(done.set_aside),
+            set_aside=dict(done.aside.counts),
             frames={
                 "workload": workload_frame(names, {name: _parts(name) for name in names}),
                 "run": run,
@@ -74,6 +75,7 @@ class _Gavel:
                     [(cell.job, cell.gpu, "throughput", UNIT, cell.value) for cell in done.solos],
                     columns=["workload", "gpu", "measure", "unit", "value"],
                 ),
+                **done.aside.frames(opened),
             },
             report={
                 "encoding": opened.encoding,
@@ -110,9 +112,13 @@ class _Sorted:
 
     solos: list[Cell] = field(default_factory=list)
     pairs: list[Cell] = field(default_factory=list)
-    set_aside: Counter[str] = field(default_factory=Counter)
+    aside: Aside = field(default_factory=Aside)
     rejects: list[tuple[int, str, str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+
+def _shown(cell: Cell) -> str:
+    return f"{cell.gpu} > {cell.job} > {cell.partner}: {cell.value}"
 
 
 def _sort(cells: Sequence[Cell]) -> _Sorted:
@@ -125,7 +131,7 @@ def _sort(cells: Sequence[Cell]) -> _Sorted:
         rule = _rule(raw)
         fault = _fault(raw)
         if rule is not None and fault is None:
-            done.set_aside[rule] += 1
+            done.aside.add(rule, [raw.line], [_shown(raw)])
             continue
         cell = Cell(gpus.canonical(raw.gpu), unscale(raw.job)[0], unscale(raw.partner)[0], raw.value, raw.line)
         key = (cell.gpu, cell.job, cell.partner)
@@ -144,7 +150,7 @@ def _sort(cells: Sequence[Cell]) -> _Sorted:
         key, mirror = (cell.gpu, cell.job, cell.partner), (cell.gpu, cell.partner, cell.job)
         if cell.job != cell.partner and mirror in taken:
             if pairs[mirror] == pairs[key][::-1]:
-                done.set_aside[MIRRORED] += 1
+                done.aside.add(MIRRORED, [cell.line], [_shown(cell)])
                 continue
             contradictory[cell.gpu] += 1
         taken.add(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -10,9 +9,11 @@ import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest import nsys_columns as col
+from analysis.ingest.aside import Aside
 from analysis.ingest.blocks import Block, Names, cut_out, find_blocks, has_block
+from analysis.ingest.cells import Ints
 from analysis.ingest.checked import Checked
-from analysis.ingest.csvheader import split_line
+from analysis.ingest.csvheader import is_other_output, split_line
 from analysis.ingest.csvtext import read_table
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.nsys_columns import meanings, time_unit
@@ -49,7 +50,7 @@ class _Summary:
         """
         blocks = find_blocks(opened, "Name", self._is)
         blocks = blocks if any(block.wanted for block in blocks) else find_blocks(opened, "Operation", self._is)
-        set_aside: Counter[str] = Counter()
+        aside = Aside()
         read, skipped, other = 0, 0, 0
         kernels: list[pd.DataFrame] = []
         metrics: list[pd.DataFrame] = []
@@ -59,15 +60,15 @@ class _Summary:
         for block in blocks:
             if not block.wanted or _kind(block) != chosen:
                 read += block.rows
-                set_aside[REPEATED if block.wanted else OTHER_TABLE] += block.rows
+                aside.add(REPEATED if block.wanted else OTHER_TABLE, row_lines(opened, block))
                 other += not block.wanted
                 continue
             if not block.rows:
                 continue
-            kernel, metric, checked, aside = self._table(opened, block)
+            kernel, metric, checked, others = self._table(opened, block)
             start = sum(len(part) for part in kernels)
             read += checked.cells.rows_read
-            set_aside[NOT_A_KERNEL] += aside
+            aside.add(NOT_A_KERNEL, others)
             rejected.append(checked.cells.rejects.frame())
             skipped += checked.cells.other_count if not kernels else 0
             kernels.append(kernel)
@@ -89,7 +90,7 @@ class _Summary:
             kernel["device"] = named.pop()
         return build(
             self.name, opened, hints, kernel, pd.concat(metrics, ignore_index=True),
-            Account(read, pd.concat(rejected, ignore_index=True), dict(set_aside)),
+            Account(read, pd.concat(rejected, ignore_index=True), aside),
             said=first.header.before,
             report={"lines_skipped": skipped, "lines_skipped_first": list(first.header.before[:20]),
                     "tables": len(blocks), "reports": sorted(reports), "duration_from": "average of the summary"},
@@ -99,7 +100,7 @@ class _Summary:
     def _is(self, names: Names) -> bool:
         return type(self).wanted(names)
 
-    def _table(self, opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Checked, int]:
+    def _table(self, opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Checked, Ints]:
         names = block.header.names
         found = meanings(names)
         if "total" not in found:
@@ -144,7 +145,7 @@ class _Summary:
             ],
             ignore_index=True,
         )  # fmt: skip
-        return kernel, metric.dropna(subset=["value"]), checked, int((checked.good & aside).sum())
+        return kernel, metric.dropna(subset=["value"]), checked, cells.lines[checked.good & aside]
 
     def _not_kernels(self, checked: Checked, found: dict[str, str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         codes, values = checked.cells.codes(found["name"])
@@ -156,6 +157,22 @@ class _Summary:
                     kinds
                 ]
         return aside
+
+
+def row_lines(opened: Opened, block: Block) -> list[int]:
+    """Return the lines of the rows of a table that is not read."""
+    if opened.text is None:
+        return []
+    found = []
+    with opened.text.open("rb") as file:
+        file.seek(block.header.start)
+        number = block.header.line
+        while file.tell() < block.stop:
+            number += 1
+            line = file.readline().decode("utf-8", errors="replace").strip()
+            if line and not is_other_output(line, block.header):
+                found.append(number)
+    return found
 
 
 class NsysSummary(_Summary):

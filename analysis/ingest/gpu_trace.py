@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.aside import Aside
 from analysis.ingest.blocks import Block, cut_out, find_blocks, has_block
+from analysis.ingest.cells import Ints
 from analysis.ingest.checked import Checked
 from analysis.ingest.csvtext import read_table
 from analysis.ingest.format import Hints, Opened
-from analysis.ingest.gpu_summary import OTHER_TABLE
+from analysis.ingest.gpu_summary import OTHER_TABLE, row_lines
 from analysis.ingest.nsys_columns import is_trace, meaning, meanings, time_unit
 from analysis.ingest.tool_profile import Account, build, dims
 from analysis.ingest.units import base
@@ -44,7 +44,7 @@ class GpuTrace:
             If there is no kernel in it, or no row can be understood.
         """
         blocks = find_blocks(opened, "Duration", is_trace)
-        set_aside: Counter[str] = Counter()
+        aside = Aside()
         read, skipped = 0, 0
         kernels: list[pd.DataFrame] = []
         metrics: list[pd.DataFrame] = []
@@ -52,14 +52,14 @@ class GpuTrace:
         for block in blocks:
             if not block.wanted:
                 read += block.rows
-                set_aside[OTHER_TABLE] += block.rows
+                aside.add(OTHER_TABLE, row_lines(opened, block))
                 continue
             if not block.rows:
                 continue
             kernel, metric, checked, memory = _table(opened, block)
             start = sum(len(part) for part in kernels)
             read += checked.cells.rows_read
-            set_aside[MEMORY] += memory
+            aside.add(MEMORY, memory)
             rejected.append(checked.cells.rejects.frame())
             skipped += checked.cells.other_count if not kernels else 0
             kernels.append(kernel)
@@ -72,11 +72,11 @@ class GpuTrace:
                 Where(opened.name),
             )
         first = next(block for block in blocks if block.wanted)
-        copies = set_aside[MEMORY]
+        copies = aside.counts[MEMORY]
         warnings = [f"{copies:,} copies and fills of memory are set aside: they are no kernels."] if copies else []
         return build(
             self.name, opened, hints, kernel, pd.concat(metrics, ignore_index=True),
-            Account(read, pd.concat(rejected, ignore_index=True), dict(set_aside)),
+            Account(read, pd.concat(rejected, ignore_index=True), aside),
             said=first.header.before,
             report={"lines_skipped": skipped, "lines_skipped_first": list(first.header.before[:20]),
                     "tables": len(blocks), "duration_from": "the trace"},
@@ -84,7 +84,7 @@ class GpuTrace:
         )  # fmt: skip
 
 
-def _table(opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Checked, int]:
+def _table(opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Checked, Ints]:
     names = block.header.names
     found = meanings(names)
     with cut_out(opened, block) as (part, header):
@@ -138,4 +138,4 @@ def _table(opened: Opened, block: Block) -> tuple[pd.DataFrame, pd.DataFrame, Ch
         )  # fmt: skip
     empty = pd.DataFrame({"launch": pd.Series(dtype="int64")})
     metric = pd.concat(metrics, ignore_index=True) if metrics else empty
-    return kernel, metric, checked, int((checked.good & no_grid).sum())
+    return kernel, metric, checked, cells.lines[checked.good & no_grid]

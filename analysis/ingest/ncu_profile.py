@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest import guesses, ncu_advice
+from analysis.ingest.aside import MOST_KEPT, Aside
 from analysis.ingest.cells import Cells
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.ncu_assembly import Assembled, Measured, assemble
@@ -96,7 +97,8 @@ def profile(
     }
     if rules is not None:
         frames["kernel_rule"] = rules
-    set_aside = {MAX_RATE: int(built.max_rate.sum())} if built.max_rate.any() else {}
+    aside = _aside(measured, built)
+    frames |= aside.frames(opened)
     warnings, report = _told(opened, cells, measured, built, separators, share, rules)
     report |= {
         "workload": workload,
@@ -110,11 +112,26 @@ def profile(
         era=era,
         rows_read=cells.rows_read,
         rejected=cells.rejects.frame(),
-        set_aside=set_aside,
+        set_aside=dict(aside.counts),
         frames=frames,
         report=report,
         warnings=(*assumed, *gpu.warnings, *extra_warnings, *warnings),
     )
+
+
+def _aside(measured: Measured, built: Assembled) -> Aside:
+    """Set peak rates aside; where a line holds many values, each is told by its metric."""
+    aside = Aside()
+    rows = np.flatnonzero(built.max_rate)
+    if not len(rows):
+        return aside
+    lines, few = measured.line[rows], rows[:MOST_KEPT]
+    texts = None
+    if len(np.unique(lines)) < len(lines):
+        names = [measured.metric_names[measured.metric[row]] for row in few]
+        texts = [f"{name}: {measured.text[int(row)].as_py()}" for name, row in zip(names, few, strict=True)]
+    aside.add(MAX_RATE, lines, texts)
+    return aside
 
 
 def _device_names(measured: Measured) -> list[str]:

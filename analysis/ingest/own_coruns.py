@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.aside import Aside
 from analysis.ingest.decimals import Decimals
 from analysis.ingest.delimited import Sheet
 from analysis.ingest.format import Hints, Opened
@@ -71,14 +72,23 @@ class OwnCoruns:
         faster = kept["S"].median()
         if faster < 0.9:
             warnings.append(f"the median slowdown is {faster:.2f}: are throughput and time the wrong way round?")
+        aside = Aside()
+        if len(lost):
+            aside.add(PARTNER_REJECTED, list(lost), [sheet.raw[int(line)] for line in lost])
         ignored = [name for name in sheet.header if name not in written and name not in PROVENANCE]
         return Parsed(
             format=self.name,
             era="Parquet" if sheet.delimiter == "Parquet" else None,
             rows_read=sheet.rows_read,
             rejected=sheet.rejected(),
-            set_aside={PARTNER_REJECTED: len(lost)} if len(lost) else {},
-            frames={"workload": workloads(good), "run": run, "member": member, "solo": solo},
+            set_aside=dict(aside.counts),
+            frames={
+                "workload": workloads(good),
+                "run": run,
+                "member": member,
+                "solo": solo,
+                **aside.frames(opened),
+            },
             report={
                 "encoding": opened.encoding,
                 "separator": sheet.delimiter,

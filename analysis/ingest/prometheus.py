@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -53,7 +52,7 @@ class PrometheusJson:
         result = _result(opened, where)
         readings = telemetry.Readings()
         faults: list[tuple[int | None, str | None, str, str]] = []
-        read, wrong, unnamed, set_aside = 0, 0, 0, Counter[str]()
+        read, wrong, unnamed = 0, 0, 0
         for place, item in enumerate(result):
             metric = item.get("metric") if isinstance(item, dict) else None
             points = _points(item) if isinstance(item, dict) else []
@@ -80,7 +79,7 @@ class PrometheusJson:
             )
         return telemetry.build(
             self.name, opened, hints, readings,
-            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), dict(set_aside), wrong),
+            Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), faulty=wrong),
             report={"series": len(result)}, warnings=warnings,
         )  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest import telemetry
+from analysis.ingest.aside import Aside
 from analysis.ingest.cells import Cells, Header
 from analysis.ingest.csvexact import read_exact
 from analysis.ingest.csvfast import read_fast
@@ -59,7 +60,7 @@ class Sacct:
         cells = _read(opened, replace(header, quoted=False))
         usage = [name for name in header.names if _USAGE.match(name)]
         readings = telemetry.Readings()
-        aside = 0
+        aside = Aside()
         known = {name: cells.at(name, np.arange(cells.count)) for name in header.names if name and name in cells.has}
         ends = telemetry.moments([_moment(known, row) for row in range(cells.count)])[0]
         # One list for each counter, filled row by row: a file has thousands of jobs, not millions.
@@ -74,7 +75,7 @@ class Sacct:
             elif bad is not None:
                 cells.rejects.add(line, bad.split(" ")[0], "holds an amount that can't be read", bad)
             elif not parsed:
-                aside += 1
+                aside.add(NO_USAGE, [line])
             else:
                 for name, value, unit in parsed:
                     if value is not None:
@@ -89,7 +90,7 @@ class Sacct:
             )  # fmt: skip
         return telemetry.build(
             self.name, opened, hints, readings,
-            Account(cells.rows_read, cells.rejects.frame(), {NO_USAGE: aside}),
+            Account(cells.rows_read, cells.rejects.frame(), aside),
             report={"header_line": header.line, "usage": usage},
             warnings=["Each figure is one number for a whole job or step; the workload is its name, or its number."],
         )  # fmt: skip

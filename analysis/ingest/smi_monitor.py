@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.ingest import telemetry
+from analysis.ingest.aside import Aside
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.monitor_tables import Monitored, cells_of, looks_like_row, sound, tables
 from analysis.ingest.tool_profile import Account
@@ -49,14 +50,14 @@ class SmiMonitor:
         """
         found, seen = tables(opened, _is_header, is_row=looks_like_row, cut=_cut)
         readings = telemetry.Readings()
-        aside, processes, timed, mps = 0, False, True, False
+        aside, processes, timed, mps = Aside(), False, True, False
         gpu = telemetry.gpu_for([None], opened, hints)[None]
         for whole in found:
             plain = Monitored(tuple(name.casefold() for name in whole.names), whole.units, whole.rows, whole.lines)
             processes |= "pid" in plain.names
             if "pid" in plain.names:
                 idle = [row[plain.names.index("pid")] == "-" for row in plain.rows]
-                aside += sum(idle)
+                aside.add(NO_PROCESS, [line for line, none in zip(plain.lines, idle, strict=True) if none])
                 plain.rows = [row for row, none in zip(plain.rows, idle, strict=True) if not none]
                 plain.lines = [line for line, none in zip(plain.lines, idle, strict=True) if not none]
             counters = [name for name in plain.names if name not in _NOT_COUNTERS]
@@ -92,7 +93,7 @@ class SmiMonitor:
             )
         return telemetry.build(
             self.name, opened, hints, readings,
-            Account(seen.read, seen.frame(), {NO_PROCESS: aside}),
+            Account(seen.read, seen.frame(), aside),
             era="pmon" if processes else "dmon", report={"lines_skipped": seen.other}, warnings=warnings,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.ingest.aside import Aside
 from analysis.ingest.delimited import Sheet, header_of, read_sheet
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.published import DID_NOT_RUN, RAN, run_outcome, workload_frame
@@ -15,6 +16,9 @@ from analysis.ingest.tally_columns import GPU, SETTINGS, SINGLE_STREAM, STATISTI
 from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 _ROLES = {"high_priority": ("high", 0), "best_effort": ("best effort", 1)}
+
+#: Rule of the figures that repeat those of another row.
+REPEATED = "repeated_figures"
 
 
 class TallyCoruns:
@@ -42,7 +46,7 @@ class TallyCoruns:
         for role in _ROLES:
             jobs = sheet.cells[f"{role}_job"]
             sheet.reject(jobs.index[jobs == ""], f"{role}_job", "is empty")
-        wide, repeats = _runs(sheet, values)
+        wide, aside = _runs(sheet, values)
         member = _members(wide, sheet, values)
         latency = _latencies(wide, values)
         p99 = latency[latency["statistic"] == "p99"].set_index(["run", "slot"])
@@ -62,13 +66,14 @@ class TallyCoruns:
                 "run": run[[column for column in FRAME_COLUMNS["run"] if column in run.columns]],
                 "member": member,
                 "member_latency": latency[latency["statistic"] != "p99"].reset_index(drop=True),
+                **aside.frames(opened),
             },
             report={
                 "encoding": opened.encoding,
                 "separator": sheet.delimiter,
                 "gpu": gpu,
                 "mechanisms": sorted(set(wide["mechanism"])),
-                "repeated_figures": repeats,
+                "repeated_figures": aside.counts[REPEATED],
                 "flagged": {SINGLE_STREAM: sorted(single)} if single else {},
             },
             warnings=tuple(
@@ -102,11 +107,11 @@ def _numbers(sheet: Sheet) -> dict[str, pd.Series[float]]:
     return found
 
 
-def _runs(sheet: Sheet, values: dict[str, pd.Series[float]]) -> tuple[pd.DataFrame, int]:
-    """Return one row a run, and how many sets of figures were repeats of an earlier row."""
+def _runs(sheet: Sheet, values: dict[str, pd.Series[float]]) -> tuple[pd.DataFrame, Aside]:
+    """Return one row a run, and the sets of figures that repeat those of an earlier row."""
     seen: set[tuple[object, ...]] = set()
     rows: list[tuple[object, ...]] = []
-    repeats = 0
+    aside = Aside()
     settings = [column for column in SETTINGS if column in sheet.header]
     for line, row in zip(sheet.good().index, sheet.good().to_dict("records"), strict=True):
         pair = (row["high_priority_job"], row["best_effort_job"])
@@ -114,16 +119,18 @@ def _runs(sheet: Sheet, values: dict[str, pd.Series[float]]) -> tuple[pd.DataFra
         for system in _systems(set(sheet.header)):
             columns = [f"{role}_{system}_throughput" for role in _ROLES]
             columns += [_latency_column(system, part) for part in STATISTICS]
-            figures = tuple(str(values[column][line]) for column in columns if column in values)
+            given = [column for column in columns if column in values]
+            figures = tuple(str(values[column][line]) for column in given)
             key = (*pair, system, setting if system == "tally" else "", figures)
             if key in seen:
-                repeats += 1
+                shown = ", ".join(f"{name} {figure}" for name, figure in zip(given, figures, strict=True))
+                aside.add(REPEATED, [line], [f"{pair[0]} + {pair[1]}, {system}: {shown}"])
                 continue
             seen.add(key)
             note = setting if system == "tally" else None
             rows.append((len(rows), f"{pair[0]} + {pair[1]}", SYSTEMS[system], system, line, note))
     names = ["run", "external_id", "mechanism", "system", "line", "note"]
-    return pd.DataFrame(rows, columns=names), repeats
+    return pd.DataFrame(rows, columns=names), aside
 
 
 def _members(wide: pd.DataFrame, sheet: Sheet, values: dict[str, pd.Series[float]]) -> pd.DataFrame:

@@ -164,13 +164,14 @@ def build(
     workloads = [text for text in table.column("workload").unique().to_pylist() if text]
     if workloads:
         frames["workload"] = workload_frame(workloads)
+    frames |= account.aside.frames(opened)
     times = table.column("measured_at").combine_chunks().drop_null()
     return Parsed(
         format=name,
         era=era,
         rows_read=account.read,
         rejected=account.rejected,
-        set_aside={rule: count for rule, count in account.set_aside.items() if count},
+        set_aside=dict(account.aside.counts),
         faulty_rows=account.faulty,
         frames=frames,
         report={

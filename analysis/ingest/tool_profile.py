@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.ingest import guesses, ncu_advice
+from analysis.ingest.aside import Aside
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.kernel_names import short_name
 from analysis.reference import gpus
@@ -29,7 +30,7 @@ class Account:
         Rows read.
     rejected : pd.DataFrame
         line, column, reason, text.
-    set_aside : dict of str to int
+    aside : Aside
         Rows left out by rule.
     faulty : int, optional
         Number of rejected rows, where lines don't count them.
@@ -37,7 +38,7 @@ class Account:
 
     read: int
     rejected: pd.DataFrame = field(default_factory=no_rejects)
-    set_aside: dict[str, int] = field(default_factory=dict)
+    aside: Aside = field(default_factory=Aside)
     faulty: int | None = None
 
 
@@ -125,12 +126,13 @@ def build(
     frames: dict[str, Frame] = {"workload": guesses.workload_frame(workload), "kernel": rows}
     if metric is not None and len(metric):
         frames["kernel_metric"] = metric
+    frames |= account.aside.frames(opened)
     return Parsed(
         format=name,
         era=era,
         rows_read=account.read,
         rejected=account.rejected,
-        set_aside={rule: count for rule, count in account.set_aside.items() if count},
+        set_aside=dict(account.aside.counts),
         faulty_rows=account.faulty,
         frames=frames,
         report={

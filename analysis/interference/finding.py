@@ -10,6 +10,9 @@ import pandas as pd
 
 Severity = Literal["error", "warning", "info"]
 
+#: Columns that only serve to name a row.
+_HIDDEN = ("source_id", "kernel_id", "workload_id", "origin", "outside", "excluded", "slot")
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -37,6 +40,11 @@ class Finding:
     count: int
     sentence: str
     rows: pd.DataFrame = field(repr=False, compare=False)
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The rows without the columns that only serve to name them."""
+        return self.rows.drop(columns=list(_HIDDEN), errors="ignore")
 
     def to_dict(self) -> dict[str, str | int]:
         """Return the finding without its rows, as the command line prints it."""

@@ -18,7 +18,7 @@ from analysis.store.parsed import FRAME_COLUMNS, REJECTED_COLUMNS, Frame, Parsed
 #: Tables whose rows belong to a source, children first.
 SOURCE_TABLES = (
     "excluded", "kernel_value", "kernel_rule", "kernel", "solo", "feature", "member_latency", "member", "run",
-    "telemetry", "rejected_row", "source",
+    "telemetry", "rejected_row", "set_aside_row", "source",
 )  # fmt: skip
 
 IMPORTER_VERSION = "1"
@@ -106,7 +106,7 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
         _load_workloads(cursor, parsed, info.dataset)
         _load_profiles(cursor, parsed, info.dataset, source_id)
         _load_runs(cursor, parsed, info.dataset, source_id)
-        for name in ("solo", "feature", "telemetry"):
+        for name in ("solo", "feature", "telemetry", "set_aside_row"):
             if name in parsed.frames and len(parsed.frames[name]):
                 with _incoming(cursor, parsed.frames[name]) as view:
                     _insert(cursor, name, view, info.dataset, source_id, columns=_given(parsed.frames[name], name))

@@ -31,6 +31,7 @@ FRAME_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "member_latency": ("run", "slot", "statistic", "solo_ms", "corun_ms"),
     "telemetry": ("workload", "gpu", "device", "entity", "measured_at", "name", "value", "unit", "reason"),
+    "set_aside_row": ("rule", "line", "text"),
 }  # fmt: skip
 
 REJECTED_COLUMNS = ("line", "column", "reason", "text")

@@ -23,9 +23,6 @@ MARKS = {
     "info": ":blue[:material/info:]",
 }
 
-#: Columns that only serve to name a row.
-_HIDDEN = ("source_id", "kernel_id", "workload_id", "origin", "outside", "excluded", "slot")
-
 _LABELS = {
     "gpu": "GPU", "mechanism": "Mechanism", "run_id": "Run", "run_ids": "Runs", "workload": "Workload",
     "workloads": "Workloads", "slowdown": "Slowdown, x", "minimum": "Smallest slowdown, x", "gentlest": "Beside",
@@ -36,7 +33,7 @@ _LABELS = {
     "smallest": "Smallest", "largest": "Largest", "entities": "Clients", "sm_clock": "SM clock, Hz",
     "dram_clock": "DRAM clock, Hz", "thread_percentage": "Thread percentage", "memory_cap_mib": "Memory cap, MiB",
     "measure": "Measure", "lowest": "Lowest", "highest": "Highest", "sources": "Sources", "rule": "Rule",
-    "rows": "Rows", "scope": "What",
+    "rows": "Rows", "scope": "What", "text": "Text",
 }  # fmt: skip
 
 _NUMBERS = {"slowdown": "%.3f", "minimum": "%.3f", "corun_value": "%.4g", "solo_value": "%.4g", "value": "%.4g"}
@@ -105,7 +102,7 @@ def _decision(number: int, rows: pd.DataFrame) -> None:
 
 
 def _rows(found: Finding, dataset: str, key: str) -> None:
-    shown = found.rows.drop(columns=[*_HIDDEN, "dataset"], errors="ignore")
+    shown = found.shown.drop(columns=["dataset"], errors="ignore")
     meaning = MEANINGS[found.rule]
     if meaning.scope is None:
         frame.data(shown, name=key, columns=_labels(shown))

@@ -38,6 +38,8 @@ _SOURCE_CONFIG: dict[str, Any] = {
 def show_sources(dataset: str) -> None:
     """List the sources; a chosen one opens into its provenance and can be removed."""
     table = cached(sources.sources, database(), Filter(datasets=(dataset,)))
+    # What was set aside is no part of any figure, so it isn't shown as loaded.
+    table = table.assign(rows_loaded=table["rows_loaded"] - table["rows_set_aside"])
     found = search(table, ("file_name", "format", "era"), "search-sources").reset_index(drop=True)
     st.caption("Choose rows to see where they come from, or to remove them.")
     event = st.dataframe(
@@ -92,8 +94,9 @@ def _provenance(row: pd.Series) -> None:
         )
         if row["citation"]:
             st.caption(markdown.sentence(str(row["citation"])))
-        fields = ("format", "era", "rows_read", "rows_loaded", "rows_rejected")
+        fields = ("format", "era", "rows_read", "rows_rejected")
         known = {name: row[name] for name in fields if pd.notna(row[name])}
+        known["rows_loaded"] = row["rows_loaded"] + row["rows_set_aside"]
         known |= {"set_aside": aside, "gpus": sources.gpus_of(database(), int(row["source_id"])), "report": report}
         outcome.account_lines(account(known))
         for text in report.pop("warnings", []):
@@ -108,6 +111,8 @@ def _provenance(row: pd.Series) -> None:
             st.markdown("**Rejected rows**")
             rejected = cached(sources.rejected_rows, database(), int(row["source_id"]))
             outcome.rejected_rows(rejected, name=f"rejected-{row['source_id']}")
+        if aside:
+            outcome.aside_rows(int(row["source_id"]))
 
 
 def show_workloads(dataset: str) -> None:

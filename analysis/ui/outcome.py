@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from analysis.ingest.account import account
+from analysis.ingest.aside import what_aside
 from analysis.store.queries import sources
 from analysis.ui import frame, markdown
 from analysis.ui.resources import cached, database
@@ -67,7 +68,11 @@ def _short(report: Mapping[str, Any]) -> str:
         parts.append(f"{frame.count(int(report['rows_rejected']), 'row')} rejected")
     if report["warnings"]:
         parts.append(frame.count(len(report["warnings"]), "warning"))
-    return ", ".join(parts) or frame.count(int(report["rows_loaded"]), "row")
+    return ", ".join(parts) or frame.count(int(report["rows_loaded"]) - _aside(report), "row")
+
+
+def _aside(report: Mapping[str, Any]) -> int:
+    return sum(int(count) for count in (report.get("set_aside") or {}).values())
 
 
 def _report(report: Mapping[str, Any], number: int) -> None:
@@ -80,7 +85,8 @@ def _report(report: Mapping[str, Any], number: int) -> None:
         return
     figures = {
         "Rows read": report["rows_read"],
-        "Rows loaded": report["rows_loaded"],
+        "Rows loaded": int(report["rows_loaded"] or 0) - _aside(report),
+        "Set aside": _aside(report),
         "Rows rejected": report["rows_rejected"],
         "Launches": report["launches"],
         "Kernels": report["kernels"],
@@ -100,6 +106,28 @@ def _report(report: Mapping[str, Any], number: int) -> None:
         rejected: pd.DataFrame = cached(sources.rejected_rows, database(), int(report["source_id"]))
         st.markdown("**Rejected rows**")
         rejected_rows(rejected, name=f"rejected-rows-{number}")
+    if _aside(report) and report["source_id"] is not None:
+        aside_rows(int(report["source_id"]))
+
+
+def aside_rows(source_id: int) -> None:
+    """Show the rows of a source that a rule of its format set aside, with the rule and the text, as a file too."""
+    table: pd.DataFrame = cached(sources.set_aside_rows, database(), source_id)
+    st.markdown("**Rows set aside**")
+    if table.empty:
+        st.caption("They were only counted when the file was loaded. Remove it and load it again to see them.")
+        return
+    told = {rule: what_aside(rule).partition(" (rule ")[0] for rule in table["rule"].unique()}
+    frame.data(
+        table.assign(why=table["rule"].map(told))[["line", "rule", "why", "text"]],
+        name=f"set-aside-rows-{source_id}",
+        columns={
+            "line": st.column_config.NumberColumn("Line", format="%d", width="small"),
+            "rule": st.column_config.TextColumn("Rule", width="small"),
+            "why": st.column_config.TextColumn("What they are", width="medium"),
+            "text": st.column_config.TextColumn("Text", width="large"),
+        },
+    )
 
 
 def account_lines(lines: Sequence[tuple[str, str]]) -> None:

@@ -55,3 +55,29 @@ def test_refusals(cli, db: Path, options: list[str], code: int, words: str) -> N
     result = cli("check", *options, "--db", db)
     assert result.exit_code == code
     assert words in result.stderr
+
+
+def test_every_finding_has_its_rows(cli, as_json, db: Path) -> None:
+    (made,) = as_json("check", "--rule", "faster-than-alone", "--db", db)
+    assert [(row["workload"], row["line"]) for row in made["rows"]] == [("a", 2), ("a", 4)]
+    assert made["rows_not_listed"] == 0
+    assert "rows" not in cli("check", "--rule", "exactly-one", "--rows", "--db", db).stdout
+    shown = cli("check", "--rows", "--db", db).stdout
+    assert "coruns.csv" in shown.split("faster-than-alone, own, V100", 1)[1]
+    for entry in as_json("check", "--db", db):
+        assert len(entry["rows"]) + entry["rows_not_listed"] > 0, entry["rule"]
+    assert cli("check", "--rule", "nonsense", "--db", db).exit_code == 2
+    assert cli("check", "--rows", "--keep", "faster-than-alone", "--db", db).exit_code == 2
+
+
+def test_rows_set_aside_can_be_looked_at(cli, as_json, tmp_path: Path) -> None:
+    """In words read = loaded + set aside + rejected, and the rows themselves are listed; removing takes them out."""
+    path, db = tmp_path / "bad.csv", tmp_path / "b.duckdb"
+    path.write_text(_TABLE.replace("80,40", "80,x"))
+    (report,) = as_json("import", path, "--db", db)
+    assert [(row["rule"], row["line"], row["text"]) for row in report["set_aside_rows"]] == [
+        ("partner_rejected", 2, "1,V100,MPS,0,a,100,125")
+    ]
+    assert report["report"]["account"]["Rows"] == "4 read = 2 loaded + 1 set aside by rule + 1 rejected"
+    (finding,) = as_json("check", "--rule", "set-aside", "--db", db)
+    assert (finding["count"], finding["rows"][0]["text"]) == (1, "1,V100,MPS,0,a,100,125")

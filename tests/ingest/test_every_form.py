@@ -65,11 +65,21 @@ def frame(parsed: Parsed, name: str) -> pd.DataFrame:
     return found.to_pandas() if isinstance(found, pa.Table) else found
 
 
+def _figures(parsed: Parsed) -> dict[str, int]:
+    """Return how many figures within rows were set aside: no rows, so not among them."""
+    count = parsed.report.get("repeated_figures")
+    return {"repeated_figures": count} if count else {}
+
+
 def check(written: Written, name: str, parsed: Parsed) -> None:
     assert parsed.format == name.split()[0]
     assert (parsed.rows_read, parsed.rows_rejected) == (written.rows, written.rejected)
     assert parsed.rows_loaded + parsed.rows_rejected == parsed.rows_read
     assert sum(parsed.set_aside.values()) == parsed.rows_set_aside <= parsed.rows_loaded
+    # What was set aside is kept, row by row, so that it can be looked at.
+    aside = frame(parsed, "set_aside_row") if "set_aside_row" in parsed.frames else pd.DataFrame(columns=["rule"])
+    assert {**parsed.set_aside, **_figures(parsed)} == aside["rule"].value_counts().to_dict()
+    assert aside.empty or ((aside["line"] > 0).all() and aside["text"].str.len().gt(0).all())
     if written.values is not None:
         got = sorted(frame(parsed, written.frame)[written.column].dropna())
         assert got == pytest.approx(sorted(written.values), rel=1e-12)

@@ -100,7 +100,7 @@ def test_the_preview_shows_what_would_be_rejected(tmp_path: Path) -> None:
     lines = dict(seen.account)
     assert "the comma was read as decimal mark" in lines["Separators"]
     assert lines["Columns not read"] == "extra"
-    assert "4 read = 3 loaded (1 of them set aside by rule) + 1 rejected" in lines["Rows"]
+    assert "4 read = 2 loaded + 1 set aside by rule + 1 rejected" in lines["Rows"]
 
 
 def test_the_report_says_how_the_workload_got_its_name(database: Database, tmp_path: Path) -> None:

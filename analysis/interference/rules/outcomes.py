@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,7 +14,7 @@ from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
-from analysis.store.queries.sources import sources
+from analysis.store.queries.sources import set_aside_rows, sources
 
 #: Key of a source's report with the columns that were measured during the co-run.
 DURING = "measured_during_corun"
@@ -68,8 +70,9 @@ def zero_values(database: Database, dataset: str | None = None) -> list[Finding]
 def measured_during_corun(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report columns that were measured while the jobs ran together: as inputs they would leak the answer."""
     findings = []
-    for name, file, report, _ in _reports(database, dataset):
-        columns = report.get(DURING) or []
+    for source in _reports(database, dataset):
+        name, file = source.dataset, source.file
+        columns = source.report.get(DURING) or []
         if columns:
             rows = pd.DataFrame({"dataset": name, "file_name": file, "column": columns})
             sentence = (
@@ -83,41 +86,73 @@ def measured_during_corun(database: Database, dataset: str | None = None) -> lis
 def mirrored_cells(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report cells that stand twice in a file, once from each partner's side, and were counted once."""
     findings = []
-    for name, file, _, aside in _reports(database, dataset):
-        count = int(aside.get(MIRRORED, 0))
+    for source in _reports(database, dataset):
+        count = source.aside.get(MIRRORED, 0)
         if count:
-            rows = pd.DataFrame({"dataset": [name], "file_name": [file], "cells": [count]})
+            rows = _aside_rows(database, source, {MIRRORED: count})
             sentence = (
-                f"{counted(count, 'cell')} of {file} repeat{'s' if count == 1 else ''} another one from the partner's "
-                "side; each pair counts once."
+                f"{counted(count, 'cell')} of {source.file} repeat{'s' if count == 1 else ''} another one from the "
+                f"partner's side; each pair counts once.{_kept(rows, count)}"
             )
-            findings.append(Finding("mirrored-cells", "info", place(name, file), count, sentence, rows))
+            where = place(source.dataset, source.file)
+            findings.append(Finding("mirrored-cells", "info", where, count, sentence, rows))
     return findings
 
 
 def set_aside(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report rows of files that were understood and left out by a rule of their format, other than mirrored cells."""
     findings = []
-    for name, file, report, aside in _reports(database, dataset):
-        rules = {rule: int(count) for rule, count in aside.items() if rule != MIRRORED and count}
-        repeated: Any = report.get(REPEATED) or 0
+    for source in _reports(database, dataset):
+        rules = {rule: count for rule, count in source.aside.items() if rule != MIRRORED and count}
+        repeated: Any = source.report.get(REPEATED) or 0
         rules |= {REPEATED: int(repeated)} if repeated else {}
         if rules:
-            rows = pd.DataFrame({"dataset": name, "file_name": file, "rule": list(rules), "rows": list(rules.values())})
+            rows = _aside_rows(database, source, rules)
             parts = "; ".join(f"{count:,} {what_aside(rule)}" for rule, count in rules.items())
             total = sum(rules.values())
             what = counted(total, "row" if set(rules) != {REPEATED} else "figure")
             sentence = (
-                f"{what} of {file} {'was' if total == 1 else 'were'} understood and set aside, so no "
-                f"figure counts {'it' if total == 1 else 'them'}: {parts}."
+                f"{what} of {source.file} {'was' if total == 1 else 'were'} understood and set aside, so no "
+                f"figure counts {'it' if total == 1 else 'them'}: {parts}.{_kept(rows, total)}"
             )
-            findings.append(Finding("set-aside", "info", place(name, file), total, sentence, rows))
+            where = place(source.dataset, source.file)
+            findings.append(Finding("set-aside", "info", where, total, sentence, rows))
     return findings
 
 
-def _reports(database: Database, dataset: str | None) -> list[tuple[str, str, dict[str, list[str]], dict[str, int]]]:
+@dataclass(frozen=True)
+class _Source:
+    number: int
+    dataset: str
+    file: str
+    report: Mapping[str, Any]
+    aside: Mapping[str, int]
+
+
+def _reports(database: Database, dataset: str | None) -> list[_Source]:
     table = sources(database, Filter(datasets=(dataset,) if dataset else ()))
     return [
-        (str(row["dataset"]), str(row["file_name"]), json.loads(str(row["report"])), json.loads(str(row["set_aside"])))
+        _Source(
+            int(row["source_id"]), str(row["dataset"]), str(row["file_name"]), json.loads(str(row["report"])),
+            {rule: int(count) for rule, count in json.loads(str(row["set_aside"])).items()},
+        )
         for row in table.sort_values("source_id").to_dict("records")
-    ]
+    ]  # fmt: skip
+
+
+def _aside_rows(database: Database, source: _Source, rules: Mapping[str, int]) -> pd.DataFrame:
+    """Return the rows themselves, or one a rule where an earlier version only counted them."""
+    found = set_aside_rows(database, source.number)
+    found = found[found["rule"].isin(list(rules))].reset_index(drop=True)
+    if found.empty:
+        found = pd.DataFrame({"rule": list(rules), "rows": list(rules.values())})
+    found.insert(0, "dataset", source.dataset)
+    found.insert(1, "file_name", source.file)
+    return found
+
+
+def _kept(rows: pd.DataFrame, total: int) -> str:
+    """Say it where not all rows can be shown."""
+    if "rows" in rows:
+        return " Remove the file and load it again to see them; they were only counted when it was loaded."
+    return f" The first {len(rows):,} are shown." if len(rows) < total else ""

@@ -45,8 +45,17 @@ def sources(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
 
 def rejected_rows(database: Database, source_id: int) -> pd.DataFrame:
     """Return the rejected rows of a source: line, column, reason, text."""
-    return database.query(
+    found = database.query(
         'SELECT "line", "column", reason, "text" FROM rejected_row WHERE source_id = ? ORDER BY "line"', [source_id]
+    )
+    # A fault of the whole row has no column: None, and not pandas' word for a missing number.
+    return found.assign(column=found["column"].astype(object).where(found["column"].notna(), None))
+
+
+def set_aside_rows(database: Database, source_id: int) -> pd.DataFrame:
+    """Return the rows of a source that a rule of its format set aside: rule, line, text."""
+    return database.query(
+        'SELECT rule, "line", "text" FROM set_aside_row WHERE source_id = ? ORDER BY "line", rule', [source_id]
     )
 
 
