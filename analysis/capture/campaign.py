@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM, Signals, getsignal, signal
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ from analysis.capture.guard import Guard
 from analysis.capture.journal import Entry, open_journal
 from analysis.capture.plan import Plan, Task
 from analysis.capture.readings import Reader
+from analysis.capture.window import NO_PROGRESS
 
 Say: TypeAlias = Callable[[str], None]
 #: Does one run.
@@ -107,7 +109,7 @@ def run(
     todo = [task for task in tasks if task.key not in journal.done()]
     environment = {} if device is None else {"CUDA_VISIBLE_DEVICES": str(device), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     began = time.monotonic()
-    longest = plan.timing.warmup + plan.timing.seconds
+    longest = longest_window = plan.timing.warmup + plan.timing.seconds * plan.timing.windows
     new = 0
     try:
         with Guard() as guard, terminated_as_interrupt():
@@ -117,8 +119,13 @@ def run(
                     break
                 say(f"{number} of {len(todo)}: {task.key}")
                 at = time.monotonic()
-                runs = (pick or _measure)(plan, task, guard, reader, environment)
+                left = None if plan.budget is None else plan.budget - (at - began) - longest_window
+                runs = (pick or partial(_measure, say=say, most=left))(plan, task, guard, reader, environment)
                 longest = max(longest, time.monotonic() - at)
+                quiet = any(member.note.startswith(NO_PROGRESS) for member in runs[0].members)
+                if quiet and number > 1 and left is not None and left < plan.timing.start:
+                    say("The time is used up before it showed progress: it is left for next time.")
+                    break
                 new += 1
                 for window, measured in enumerate(runs, start=1):
                     journal.add(task.key if window == 1 else f"{task.key}.{window}", task.names, measured)
@@ -145,13 +152,24 @@ def run(
 
 
 def _measure(
-    plan: Plan, task: Task, guard: Guard, reader: Reader, environment: Mapping[str, str]
+    plan: Plan,
+    task: Task,
+    guard: Guard,
+    reader: Reader,
+    environment: Mapping[str, str],
+    *,
+    say: Say,
+    most: float | None,
 ) -> Sequence[Measured]:
+    """Measure a set; a job that shows no progress is waited for `most` seconds at most, what is left of the time."""
     percents = task.percents or (None,) * len(task.names)
     jobs = [replace(plan.jobs[name], percent=share) for name, share in zip(task.names, percents, strict=True)]
     mechanism = plan.mechanism if len(jobs) > 1 else "exclusive"
+    timing = plan.timing
+    if most is not None and most < timing.start:
+        timing = replace(timing, start=max(1.0, most))
     return measure(
-        jobs, mechanism=mechanism, guard=guard, reader=reader, timing=plan.timing,
+        jobs, mechanism=mechanism, guard=guard, reader=reader, timing=timing, say=say,
         device=int(environment.get("CUDA_VISIBLE_DEVICES", machine.device_index(None))), environment=environment,
     )  # fmt: skip
 

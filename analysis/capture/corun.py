@@ -21,6 +21,8 @@ from analysis.errors import UsageError
 #: Mechanisms that a co-run can be measured under, and their names in the co-run table.
 MECHANISMS = {"mps": "CUDA MPS", "time-slicing": "time-slicing"}
 RAN, DID_NOT_RUN = "ran", "did_not_run"
+#: Share of its length from which on a window is taken for whole.
+_WHOLE = 0.95
 _PROFILERS = ("ncu", "nv-nsight-cu-cli", "nsys", "nvprof")
 
 
@@ -198,10 +200,14 @@ def measure(
                     guard.tell("no-mps")
             seen = watch.stop() if watch is not None else None
     seen = seen or Seen()
+    short = _shorter(window, timing, running)
     return tuple(
         Measured(
             MECHANISMS.get(mechanism, mechanism),
-            tuple(_member(job, part, lost.get(slot), seen.peak_mib.get(str(slot))) for slot, job in enumerate(running)),
+            tuple(
+                _member(job, part, lost.get(slot), seen.peak_mib.get(str(slot)), short)
+                for slot, job in enumerate(running)
+            ),
             part[1] - part[0] if part else 0.0,
             began,
             proven,
@@ -219,14 +225,25 @@ def _parts(window: Window | None, number: int) -> list[Window | None]:
     return [(window[0] + n * length, window[0] + (n + 1) * length) for n in range(number)]
 
 
-def _member(job: Job, window: Window | None, lost: str | None, peak: float | None) -> Member:
+def _shorter(window: Window | None, timing: Timing, running: Sequence[Job]) -> str:
+    """Say that the windows are shorter than they were to be, and through whom; blank where they are not."""
+    if window is None:
+        return ""
+    length = (window[1] - window[0]) / timing.windows
+    if length > _WHOLE * timing.seconds:
+        return ""
+    through = " and ".join(job.spec.name for job in running if job.ended_at is not None and job.ended_at <= window[1])
+    return f"window of {length:.2g} s instead of {timing.seconds:g} s: {through} ended"
+
+
+def _member(job: Job, window: Window | None, lost: str | None, peak: float | None, remark: str = "") -> Member:
     spec = job.spec
     memory, kind = (peak, "nvidia-smi") if peak else (job.reserved_mib or None, "reserved")
     found = rate(job.marks, *window, spec.by.way) if window is not None and lost is None else None
     if lost is None and not found:
         lost = f"too little progress: fewer than {LEAST_MARKS} marks within the window, or none of them larger"
     return Member(
-        spec.name, DID_NOT_RUN if lost else RAN, None if lost else found, spec.by.unit, lost or "",
+        spec.name, DID_NOT_RUN if lost else RAN, None if lost else found, spec.by.unit, lost or remark,
         round(memory, 1) if memory else None, kind if memory else "", spec.percent,
         tuple(job.tail)[-5:] if lost else (),
     )  # fmt: skip

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,23 +25,37 @@ SOLOS = ("workload", "gpu", "solo_throughput", "unit", "peak_memory_mib", "memor
 
 
 def solo_rates(entries: Sequence[Entry]) -> dict[str, list[float]]:
-    """Return the throughputs of each job alone, one a repeat that ran."""
-    out: dict[str, list[float]] = {}
+    """Return the throughputs of each job alone, one a start that ran: the mean of its windows."""
+    return {name: _by_start(rates) for name, rates in _solo_windows(entries).items()}
+
+
+def _solo_windows(entries: Sequence[Entry]) -> dict[str, list[tuple[str, float]]]:
+    out: dict[str, list[tuple[str, float]]] = {}
     for entry in entries:
         member = entry.measured.members[0]
         if len(entry.names) == 1 and member.rate:
-            out.setdefault(entry.names[0], []).append(member.rate)
+            out.setdefault(entry.names[0], []).append((entry.key, member.rate))
     return out
 
 
+def _by_start(rates: Sequence[tuple[str, float]]) -> list[float]:
+    """Return one rate a start. Windows of one start share what a start decides, so they are no repeats of it."""
+    starts: dict[str, list[float]] = {}
+    for key, rate in rates:
+        # A start's later windows have its number and theirs: "a #1", "a #1.2".
+        names, _, number = key.rpartition(" #")
+        starts.setdefault(f"{names} #{number.partition('.')[0]}", []).append(rate)
+    return [mean(some).value for some in starts.values()]
+
+
 def slowdowns(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return the slowdown of every job of every set, with its interval over the repeats.
+    """Return the slowdown of every job of every set, with its interval over the starts.
 
     Returns
     -------
     list of dict
-        set, slot, workload, slowdown, low, high (None with fewer than two repeats), repeats, corun (rate), solo, unit,
-        notes.
+        set, slot, workload, slowdown, low, high (None with fewer than two starts of the set or of the job alone),
+        repeats (starts), windows (of all starts), corun (rate), solo, unit, notes.
     """
     solos = solo_rates(entries)
     grouped: dict[tuple[str, int], list[Entry]] = {}
@@ -52,14 +67,15 @@ def slowdowns(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     for (key, slot), some in grouped.items():
         members = [entry.measured.members[slot] for entry in some]
         name = members[0].workload
-        rates = [one.rate for one in members if one.rate]
+        windows = [(one.key, rate) for one in some if (rate := one.measured.members[slot].rate)]
+        rates = _by_start(windows)
         known = solos.get(name)
         found = slowdown(known, rates) if known and rates else None
         out.append(
             {
                 "set": key, "slot": slot, "workload": name, "mechanism": some[0].measured.mechanism,
                 "slowdown": found.value if found else None, "low": found.low if found else None,
-                "high": found.high if found else None, "repeats": len(rates),
+                "high": found.high if found else None, "repeats": len(rates), "windows": len(windows),
                 "corun": mean(rates).value if rates else None, "solo": mean(known).value if known else None,
                 "unit": members[0].unit, "notes": sorted({one.note for one in members if one.note}),
             }
@@ -68,8 +84,8 @@ def slowdowns(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def solo_means(entries: Sequence[Entry]) -> dict[str, Mean]:
-    """Return the mean throughput of each job alone, with its interval."""
-    return {name: mean(rates) for name, rates in solo_rates(entries).items()}
+    """Return the mean throughput of each job alone, with its interval over the starts."""
+    return {name: replace(mean(_by_start(rates)), windows=len(rates)) for name, rates in _solo_windows(entries).items()}
 
 
 def write_session(

@@ -26,12 +26,15 @@ class Mean:
         95 % confidence interval; None with a single repeat.
     n : int
         Repeats.
+    windows : int
+        Windows within them, where each had several.
     """
 
     value: float
     low: float | None
     high: float | None
     n: int
+    windows: int = 0
 
 
 def t_quantile(freedom: int) -> float:

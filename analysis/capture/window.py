@@ -12,6 +12,12 @@ from analysis.capture.process import Job
 
 _POLL = 0.02
 
+#: How the reason begins why a job that never showed progress did not run.
+NO_PROGRESS = "no progress within"
+
+#: Seconds without progress after which it is said what is waited for, and for how long.
+_QUIET = 10.0
+
 Say: TypeAlias = Callable[[str], None]
 Window: TypeAlias = tuple[float, float]
 
@@ -46,11 +52,18 @@ def find_window(
     running: Sequence[Job], timing: Timing, daemon: mps.Daemon | None, say: Say
 ) -> tuple[Window | None, dict[str, Any] | None, dict[int, str]]:
     """Wait for the window in which all jobs run; returns it, the proof of MPS, and why jobs were lost, by slot."""
-    last = time.monotonic() + timing.start
+    began = time.monotonic()
+    last, told = began + timing.start, began + _QUIET
     while not all(job.marks for job in running):
+        if time.monotonic() > told:
+            told = float("inf")
+            names = " and ".join(job.spec.name for job in running if not job.marks)
+            say(
+                f"  no progress of {names} in {_QUIET:g} s, waiting up to {timing.start:.0f} s: does it count its steps?"
+            )
         if time.monotonic() > last:
             quiet = {
-                slot: f"no progress within {timing.start:g} s: check how its throughput is read"
+                slot: f"{NO_PROGRESS} {timing.start:.0f} s: check how its throughput is read"
                 for slot, job in enumerate(running)
                 if not job.marks
             }
@@ -102,6 +115,8 @@ def _faults(running: Sequence[Job], timing: Timing) -> dict[int, str]:
         code = job.code or 0
         if job.out_of_memory:
             lost[slot] = "out of memory"
+        elif code == 0 and not job.marks:
+            lost[slot] = "ended without any progress: check how its throughput is read"
         elif code == 0:
             lost[slot] = "ended before the window did: let it run for longer"
         elif lost and any(running[other].code for other in lost):

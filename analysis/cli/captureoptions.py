@@ -61,7 +61,9 @@ SecondsOption: TypeAlias = Annotated[
 WarmupOption: TypeAlias = Annotated[
     float, typer.Option("--warmup", metavar="S", min=0.0, help="From when every job makes progress to the window.")
 ]
-RepeatsOption: TypeAlias = Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Starts of every run.")]
+RepeatsOption: TypeAlias = Annotated[
+    int, typer.Option("--repeats", metavar="N", min=1, help="Starts of every run; the interval rests on them.")
+]
 WindowsOption: TypeAlias = Annotated[
     int, typer.Option("--windows", metavar="N", min=1, help="Windows one after the other within each start.")
 ]
@@ -164,11 +166,12 @@ def show(screen: Screen, done: Outcome, not_loaded: str | None, dataset: str, *,
     solos = [{"workload": name, **vars(one)} for name, one in done.solos.items()]
     if solos:
         columns = [column("workload", "alone"), column("value", "throughput", "number", low="low", high="high")]
-        screen.table(solos, [*columns, column("n", "windows", "count")])
+        screen.table(solos, [*columns, column("n", "starts", "count"), column("windows", "windows", "count")])
     if done.slowdowns:
         columns = [column("set", "set"), column("workload", "workload")]
         columns += [column("slowdown", "slowdown", "ratio", low="low", high="high")]
-        screen.table(done.slowdowns, [*columns, column("repeats", "windows", "count"), column("notes", "remarks")])
+        columns += [column("repeats", "starts", "count"), column("windows", "windows", "count")]
+        screen.table(done.slowdowns, [*columns, column("notes", "remarks")])
     screen.line(f"Tables and provenance: {done.folder}")
     if not_loaded:
         screen.line(f"Not loaded: {not_loaded} Then: stallscope import {done.folder}", style="yellow")

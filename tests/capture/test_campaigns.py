@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,3 +162,20 @@ def test_a_rate_counts_what_is_whole_within_the_window() -> None:
     assert rate(printed, 0, 4, "regex") == pytest.approx((10 + 10 + 2 * 40) / 4)
     with pytest.raises(UsageError, match="no regular expression"):
         RateBy("lines", "(")
+
+
+def test_the_interval_rests_on_starts_and_not_on_their_windows(tmp_path: Path) -> None:
+    rates = {"a #1": (30.0, 31.0), "a #2": (50.0, 49.0)}
+
+    def two_windows(plan: Plan, task: Task, *rest: object) -> list[Measured]:
+        one = made_up(plan, task, *rest)[0]
+        return [replace(one, members=(replace(one.members[0], rate=rate),)) for rate in rates[task.key]]
+
+    jobs = {"a": JobSpec("a", ("x",))}
+    one = run(Plan(jobs, (), repeats=1), tmp_path / "one", reader=Reader(moving_machine), pick=two_windows)
+    assert (one.solos["a"].n, one.solos["a"].windows, one.solos["a"].low) == (1, 2, None)
+    two = run(Plan(jobs, (), repeats=2), tmp_path / "two", reader=Reader(moving_machine), pick=two_windows).solos["a"]
+    assert (two.n, two.windows) == (2, 4)
+    assert two.low is not None
+    assert two.high is not None
+    assert two.low < 30 < 50 < two.high
