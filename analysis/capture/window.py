@@ -58,9 +58,7 @@ def find_window(
         if time.monotonic() > told:
             told = float("inf")
             names = " and ".join(job.spec.name for job in running if not job.marks)
-            say(
-                f"  no progress of {names} in {_QUIET:g} s, waiting up to {timing.start:.0f} s: does it count its steps?"
-            )
+            say(f"  no progress of {names} in {_QUIET:g} s; waiting for {timing.start:.0f} s: does it count its steps?")
         if time.monotonic() > last:
             quiet = {
                 slot: f"{NO_PROGRESS} {timing.start:.0f} s: check how its throughput is read"
