@@ -13,7 +13,7 @@ from typing import Any
 
 from analysis.cli.examine_gpu import gpu_findings, gpus
 from analysis.cli.finding import Finding, ok, problem, warning
-from analysis.errors import DatabaseBusyError, DatabaseVersionError, StallScopeError
+from analysis.errors import DatabaseBusyError, StallScopeError
 from analysis.settings import asset, get_settings
 
 _PACKAGES = (
@@ -68,6 +68,7 @@ def examine(db: Path | None = None) -> dict[str, Any]:
                 *_about_assets(),
                 *_about_database(known, held),
                 *_about_room(path),
+                *_about_login(),
                 *gpu_findings(found),
                 *_about_browser(),
             )
@@ -146,16 +147,35 @@ def _about_database(known: dict[str, Any], error: StallScopeError | None) -> Ite
         yield ok("database", f"{known['path']} is there ({known['bytes'] / 1e6:.1f} MB).")
         yield warning("lock", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
         return
-    if isinstance(error, DatabaseVersionError):
-        yield warning("database", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
-    elif error is not None:
+    if error is not None:
         yield problem("database", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
     elif not known["exists"]:
-        yield ok("database", f"{known['path']} does not exist yet; the first import or `serve` makes it.")
+        nearest = _nearest(Path(known["path"]))
+        if nearest.is_dir():
+            yield ok("database", f"{known['path']} does not exist yet; the first import or `serve` makes it.")
+        else:
+            said = f"{known['path']} can't be made: {nearest} is no folder."
+            yield problem("database", said, "Give another file with --db or STALLSCOPE_DB.")
     else:
         held = ", ".join(known["datasets"]) or "nothing yet"
         yield ok("database", f"{known['path']} opens ({known['bytes'] / 1e6:.1f} MB) and holds {held}.")
     yield ok("lock", "No other process holds the database.")
+
+
+def _nearest(path: Path) -> Path:
+    """Return the innermost of the folders above a path that is there, whatever it is."""
+    return next((parent for parent in path.absolute().parents if os.path.lexists(parent)), Path("/"))
+
+
+def _about_login() -> Iterator[Finding]:
+    """Say whether readers could sign in, where the secrets ask for it."""
+    from analysis.ui.server import login
+
+    try:
+        if login():
+            yield ok("login", "Readers of `serve` sign in, as the secrets have a section [auth].")
+    except StallScopeError as error:
+        yield problem("login", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
 
 
 def _about_assets() -> Iterator[Finding]:
@@ -169,7 +189,7 @@ def _about_assets() -> Iterator[Finding]:
 
 
 def _about_room(path: Path) -> Iterator[Finding]:
-    folder = next((parent for parent in path.absolute().parents if parent.exists()), Path("/"))
+    folder = next((parent for parent in path.absolute().parents if parent.is_dir()), Path("/"))
     free = shutil.disk_usage(folder).free
     said = f"{free / 1e9:.1f} GB free in {folder}."
     cure = "Make room, or give a database on another disk with --db."

@@ -146,8 +146,9 @@ def restore(folder: Path, path: Path) -> Backup:
     known = read(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    connection = connect(partial)
+    connection: duckdb.DuckDBPyConnection | None = None
     try:
+        connection = connect(partial)
         harden(connection, folder, get_settings().memory_limit)
         migrate(connection, partial, to=known.version)
         _fill(connection, folder.resolve(), known)
@@ -160,7 +161,8 @@ def restore(folder: Path, path: Path) -> Backup:
             f"the backup does not fit its schema: {str(error).splitlines()[0]}", _DAMAGED, Where(str(folder))
         ) from error
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
         for left in (partial, partial.with_name(f"{partial.name}.wal")):
             left.unlink(missing_ok=True)
     return known

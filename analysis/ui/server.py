@@ -15,11 +15,16 @@ from analysis.errors import StallScopeError, UsageError, Where
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.ui import roles
+from analysis.ui.announcing import say_when_ready, who_may
+from analysis.ui.api.tokens import tokens
 from analysis.ui.shield import LOOPBACK
 
 #: Streamlit's own port, tried first so that the address in the README is right.
 FIRST_PORT = 8501
 _TRIES = 50
+
+#: Modules without which nobody can sign in, though the server would start.
+LOGIN_NEEDS = ("authlib", "httpx")
 
 #: Seconds that a thread may compute before another that waits gets its turn.
 _TURN = 0.0005
@@ -108,13 +113,14 @@ def serve(
     port = _checked(address, port) if port is not None else _free(address)
     place = Place(address, port, tuple(hosts))
     files = _secrets(secrets)
-    login = _login(app, files)
-    for warning in warnings(place, login=login):
+    signed = login(files)
+    for warning in warnings(place, login=signed):
         sys.stderr.write(f"{warning}\n")
     shown = f"[{address}]" if ":" in address else address
     how = ", for reading only" if settings.read_only else ""
-    sys.stdout.write(f"StallScope at http://{shown}:{port}\nDatabase {settings.db}{how}\nCtrl-C ends it.\n")
-    sys.stdout.flush()
+    may = who_may(tokens(settings, exposed=place.exposed), exposed=place.exposed, login=signed)
+    text = f"StallScope at http://{shown}:{port}\nDatabase {settings.db}{how}\n{may}\nCtrl-C ends it.\n"
+    say_when_ready(address, port, text)
     return _run(app, place, files)
 
 
@@ -123,9 +129,12 @@ def warnings(place: Place, *, login: bool) -> list[str]:
     settings, found = get_settings(), []
     if place.exposed and not login:
         may = "read the database" if settings.read_only else "read and change the database"
+        behind = place.address in LOOPBACK
+        where = f"whatever passes requests for {', '.join(place.hosts)} on to it" if behind else place.address
+        cure = "leave out --host" if behind else "listen on 127.0.0.1"
         found.append(
-            f"Others can reach this address. There is no login unless you configure one: anyone who reaches "
-            f"{place.address} can {may}. Add a section [auth] to the secrets, or listen on 127.0.0.1."
+            f"Others can reach this server. There is no login unless you configure one: anyone who reaches {where} can "
+            f"{may}. Add a section [auth] to the secrets, or {cure}."
         )
     if place.exposed and not place.hosts:
         found.append(
@@ -148,13 +157,24 @@ def _secrets(path: Path | None) -> list[str]:
     return [str(path.resolve())]
 
 
-def _login(app: Path, files: list[str]) -> bool:
-    """Say whether readers sign in, once what that needs has been checked."""
+def login(files: Sequence[str] = ()) -> bool:
+    """Say whether readers sign in, once what that needs has been checked.
+
+    Parameters
+    ----------
+    files : sequence of str
+        The files of secrets; Streamlit's own places when left out.
+
+    Raises
+    ------
+    StallScopeError
+        If the secrets can't be read, or what signing in needs is not installed.
+    """
     import tomllib
 
     candidates = [Path(file) for file in files] or [
         Path.home() / ".streamlit" / "secrets.toml",
-        app.parent / ".streamlit" / "secrets.toml",
+        asset("app.py").parent / ".streamlit" / "secrets.toml",
         Path.cwd() / ".streamlit" / "secrets.toml",
     ]
     found = False
@@ -166,9 +186,10 @@ def _login(app: Path, files: list[str]) -> bool:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             # Not the parser's own words: they may hold a line of the secrets.
             raise UsageError("the file of secrets can't be read", "Correct it.", Where(str(path))) from error
-    if found and importlib.util.find_spec("authlib") is None:
+    missing = [name for name in LOGIN_NEEDS if importlib.util.find_spec(name) is None]
+    if found and missing:
         raise StallScopeError(
-            "login is configured, but the packages that it needs are not installed",
+            f"login is configured, but what it needs is not installed: {', '.join(missing)}",
             "Install them with `pip install 'stallscope[login]'`.",
         )
     if found:
@@ -183,7 +204,6 @@ def application(app: Path, place: Place) -> object:
 
     from analysis.ui import access
     from analysis.ui.api.routes import Interface
-    from analysis.ui.api.tokens import tokens
     from analysis.ui.shield import Shield
 
     interface = Interface(tokens(get_settings(), exposed=place.exposed))

@@ -121,3 +121,19 @@ def test_too_little_room_and_a_package_that_does_not_fit(machine: Machine, monke
     assert found["packages"]["status"] == "problem"
     assert "shap" in found["packages"]["sentence"]
     assert "duckdb 0.9 (needs " in found["packages"]["sentence"]
+
+
+def test_a_database_that_can_t_be_made_and_one_that_is_too_new(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").touch()
+    driver = FakeNvml([], faults={"nvmlInit": 12})
+    found = machine(driver, db=tmp_path / "a.csv" / "x" / "y.duckdb")
+    assert (found["database"]["status"], "is no folder" in found["database"]["sentence"]) == ("problem", True)
+    path = tmp_path / "new.duckdb"
+    with Database(path) as database, database.write() as cursor:
+        cursor.execute("INSERT INTO schema_version (version) VALUES (999)")
+    assert machine(driver, db=path)["database"]["status"] == "problem"
+    assert sorted(one.name for one in tmp_path.iterdir() if one.name == "spool") == ["spool"]  # made by the writer
+    (tmp_path / "alone").mkdir()
+    path.rename(tmp_path / "alone" / "new.duckdb")
+    machine(driver, db=tmp_path / "alone" / "new.duckdb")
+    assert [one.name for one in (tmp_path / "alone").iterdir()] == ["new.duckdb"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -15,8 +16,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
+from analysis.errors import StallScopeError
 from analysis.store.database import Database
-from analysis.ui import server
+from analysis.ui import announcing, server
 
 ROOT = Path(__file__).parents[2]
 
@@ -103,3 +105,70 @@ def test_listening_to_others_is_warned_about(
     monkeypatch.setenv("STALLSCOPE_DB", "will be replaced")
     server.serve(db=db, address="0.0.0.0", port=_free_port())
     assert "no login" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "said"),
+    [
+        ({}, "", ["everyone on this machine may read and change", "reading without a token"]),
+        ({"read_only": True}, "", ["everyone on this machine may read, without"]),
+        ({"address": "0.0.0.0"}, "", ["everyone who reaches this address", "off, as no token is set"]),
+        ({}, "t" * 20, ["those with a token: 1 editor, 0 viewers"]),
+    ],
+)
+def test_the_start_says_what_is_open_to_whom(
+    monkeypatch: pytest.MonkeyPatch, db: Path, capsys: pytest.CaptureFixture[str], options: dict[str, object],
+    token: str, said: list[str],
+) -> None:  # fmt: skip
+    Database(db).close()
+    monkeypatch.setattr(server, "_run", lambda *_: 0)
+    texts: list[str] = []
+    monkeypatch.setattr(server, "say_when_ready", lambda *given: texts.append(given[2]))
+    monkeypatch.setenv("STALLSCOPE_DB", "will be replaced")
+    monkeypatch.setenv("STALLSCOPE_READ_ONLY", "false")
+    if token:
+        monkeypatch.setenv("STALLSCOPE_API_TOKEN", token)
+    server.serve(db=db, port=_free_port(), **options)  # type: ignore[arg-type]
+    assert all(one in texts[0] for one in said), texts
+    assert token not in texts[0] or not token
+
+
+def test_a_server_behind_a_proxy_is_warned_about_by_the_names_it_is_asked_by(
+    monkeypatch: pytest.MonkeyPatch, db: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "_run", lambda *_: 0)
+    monkeypatch.setattr(server, "say_when_ready", lambda *_: None)
+    monkeypatch.setenv("STALLSCOPE_DB", "will be replaced")
+    server.serve(db=db, port=_free_port(), hosts=["stalls.example.org"])
+    said = capsys.readouterr().err
+    assert "whatever passes requests for stalls.example.org on to it" in said
+    assert "leave out --host" in said
+
+
+def test_the_address_is_said_once_it_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    port = _free_port()
+    waiting = announcing.say_when_ready("0.0.0.0", port, "here\n")
+    time.sleep(0.3)
+    assert capsys.readouterr().out == ""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+        waiting.join(10)
+    assert capsys.readouterr().out == "here\n"
+
+
+def test_signing_in_needs_what_it_needs_before_anybody_tries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('[auth]\nclient_id = "x"\n')
+    real = importlib.util.find_spec
+    for missing in ("authlib", "httpx"):
+        monkeypatch.setattr(
+            importlib.util, "find_spec",
+            lambda name, *rest, gone=missing: None if name == gone else real("json") if name in server.LOGIN_NEEDS
+            else real(name, *rest),
+        )  # fmt: skip
+        with pytest.raises(StallScopeError, match=missing) as caught:
+            server.login([str(secrets)])
+        assert "stallscope[login]" in caught.value.cure
+    secrets.write_text("[other]\n")
+    assert not server.login([str(secrets)])
