@@ -146,13 +146,22 @@ def _take(db: Database, read: Read, hints: Hints) -> ImportReport:
             title=hints.title, licence=hints.licence, citation=hints.citation,
         )  # fmt: skip
         source_id = load(db, read.parsed, info)
-        warnings = [*read.told.warnings, *already_there(db, source_id)]
+        warnings = [*read.told.warnings, *_again(db, source_id, read.name)]
         return read.told.model_copy(update={"source_id": source_id, "warnings": warnings})
     except StallScopeError as error:
         return _refused(read.name, error, read.format)
     except Exception as error:
         _log.exception("import failed", file=read.name, format=read.format)
         return _refused(read.name, unexpected(read.name, error), read.format)
+
+
+def _again(db: Database, source_id: int, name: str) -> list[str]:
+    """Say what was there already; the file is loaded by now, so nothing that goes wrong here may say otherwise."""
+    try:
+        return already_there(db, source_id)
+    except Exception:
+        _log.exception("looking for repeats failed", file=name)
+        return ["It could not be looked up whether its measurements stand in another file; `stallscope check` tells."]
 
 
 def _expand(path: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ import pandas as pd
 Severity = Literal["error", "warning", "info"]
 
 #: Columns that only serve to name a row.
-_HIDDEN = ("source_id", "kernel_id", "workload_id", "origin", "outside", "excluded", "slot")
+_HIDDEN = ("source_id", "other_id", "kernel_id", "workload_id", "origin", "outside", "excluded", "slot")
 
 
 @dataclass(frozen=True)

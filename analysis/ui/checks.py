@@ -33,7 +33,8 @@ _LABELS = {
     "smallest": "Smallest", "largest": "Largest", "entities": "Clients", "sm_clock": "SM clock, Hz",
     "dram_clock": "DRAM clock, Hz", "thread_percentage": "Thread percentage", "memory_cap_mib": "Memory cap, MiB",
     "measure": "Measure", "lowest": "Lowest", "highest": "Highest", "sources": "Sources", "rule": "Rule",
-    "rows": "Rows", "scope": "What", "text": "Text",
+    "rows": "Rows", "scope": "What", "text": "Text", "other_file": "Other file", "other_workload": "There called",
+    "other_gpu": "There on", "of": "Of samples",
 }  # fmt: skip
 
 _NUMBERS = {"slowdown": "%.3f", "minimum": "%.3f", "corun_value": "%.4g", "solo_value": "%.4g", "value": "%.4g"}

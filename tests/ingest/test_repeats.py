@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -73,6 +74,73 @@ def test_launches_exported_twice_are_said_and_found(database: Database, tmp_path
     slower = {"gpu__time_duration.sum": ("nsecond", "1100")}
     (other,) = import_paths(database, [_ncu(tmp_path / "slow.csv", slower)], workload="w", gpu="V100")
     assert not any("exported twice" in text for text in other.warnings)
+
+
+def test_exports_named_after_their_files_are_one_measurement(database: Database, tmp_path: Path) -> None:
+    """The default of the command line calls each workload after its file: the launches tell all the same."""
+    broken = {**_METRICS, "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "40.5")}
+    first = _ncu(tmp_path / "first.csv", broken)
+    (tmp_path / "second.csv").write_bytes(first.read_bytes().replace(b"\n", b"\r\n"))
+    more = _ncu(tmp_path / "more.csv", broken, launches=5)
+    alike = _ncu(tmp_path / "alike.csv", {"launch__registers_per_thread": ("register/thread", "40")})
+    told = [import_paths(database, [path])[0] for path in (first, tmp_path / "second.csv", more, alike)]
+    said = [[text for text in report.warnings if "exported twice" in text] for report in told]
+    assert [len(texts) for texts in said] == [0, 1, 2, 0]
+    assert said[1][0].startswith("All 3 launches of second on unknown stand in first.csv too")
+    assert "there as first on unknown" in said[1][0]
+    assert "of first on unknown in first.csv stand in more.csv too" in said[2][0]
+    (finding,) = RULES["repeated-exports"](database, "own")
+    assert set(finding.rows["file_name"]) == {"first.csv", "second.csv"}
+    exclude(database, "repeated-exports", "own")
+    assert len(profiles.kernels(database)) == 5 + 3
+
+
+def _answer(path: Path, begin: int, end: int, device: str = "0", add: int = 0) -> Path:
+    values = [[1709290000 + 15 * step, str(50 + step % 7 + add)] for step in range(begin, end)]
+    series = {"metric": {"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": device, "pod": "bert"}, "values": values}
+    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}))
+    return path
+
+
+def test_telemetry_that_overlaps_is_found(database: Database, tmp_path: Path) -> None:
+    files = [
+        _answer(tmp_path / "a.json", 0, 40), _answer(tmp_path / "b.json", 30, 60),
+        _answer(tmp_path / "c.json", 0, 40, device="1"), _answer(tmp_path / "d.json", 0, 60, add=1),
+    ]  # fmt: skip
+    told = [import_paths(database, [path])[0] for path in files]
+    said = [[text for text in report.warnings if "exported twice" in text] for report in told]
+    assert [len(texts) for texts in said] == [0, 1, 0, 0]
+    assert said[1][0].startswith("10 of its 30 samples stand in a.json too")
+    (finding,) = RULES["repeated-exports"](database, "own")
+    assert finding.rows[["file_name", "samples", "of"]].values.tolist() == [["b.json", 10, 30]]
+    exclude(database, "repeated-exports", "own")
+    assert RULES["repeated-exports"](database, "own") == []
+
+
+def test_accounts_written_twice_are_found(database: Database, tmp_path: Path) -> None:
+    """`sacct -p` and `sacct -P` differ in a sign at the end of a line; without the end of a job its number tells."""
+    rows = [
+        "JobID|JobName|TRESUsageInAve",
+        *(f"{job}|bert|gres/gpuutil={job % 90},mem={job}K" for job in range(100, 120)),
+    ]
+    (tmp_path / "a.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "b.txt").write_text("\n".join(f"{row}|" for row in rows) + "\n")
+    import_paths(database, [tmp_path / "a.txt"])
+    (again,) = import_paths(database, [tmp_path / "b.txt"])
+    assert any(text.startswith("All 40 samples stand in a.txt too") for text in again.warnings)
+
+
+def test_baselines_measured_again_are_no_copies(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(_HEAD + _ONE + _TWO)
+    (tmp_path / "y.csv").write_text(_HEAD + (_ONE + _TWO).replace(",100,", ",130,").replace(",80,", ",104,"))
+    import_paths(database, [tmp_path / "x.csv"])
+    (again,) = import_paths(database, [tmp_path / "y.csv"])
+    assert not any("copies" in text for text in again.warnings)
+    assert any(text.startswith("2 co-runs have the values of x.csv") for text in again.warnings)
+    assert RULES["repeated-measurements"](database, "own") == []
+    (finding,) = RULES["remeasured-baselines"](database, "own")
+    assert (finding.count, finding.where) == (4, "own, V100")
+    assert "x.csv, y.csv" in finding.sentence
 
 
 def test_removing_a_file_removes_exactly_what_it_brought(database: Database, tmp_path: Path) -> None:

@@ -34,18 +34,20 @@ def pooled_campaigns(database: Database, dataset: str | None = None) -> list[Fin
 
 
 def remeasured_baselines(database: Database, dataset: str | None = None) -> list[Finding]:
-    """Report co-run values that stand in two data sets while the solo values differ: baselines measured again."""
+    """Report co-run values that stand in two data sets, or two files, while the solo values differ."""
     found = evidence.same_values_other_solo(database, SOLO_TOLERANCE, dataset)
     findings = []
     for (first, second, gpu), rows in found.groupby(["dataset", "other_dataset", "gpu"], sort=True):
+        between = f"{first} and {second}"
+        if first == second:
+            between = named(sorted({*rows["file_name"], *rows["other_file"]}))
         sentence = (
-            f"{counted(len(rows), 'co-run value')} of {first} and {second} are identical while the solo values differ: "
+            f"{counted(len(rows), 'co-run value')} of {between} are identical while the solo values differ: "
             "one of them took over the co-runs and measured the baselines again, so its slowdowns mix two campaigns."
         )
         table = rows.reset_index(drop=True)
-        findings.append(
-            Finding("remeasured-baselines", "warning", place(f"{first} and {second}", gpu), len(table), sentence, table)
-        )
+        where = place(first if first == second else between, gpu)
+        findings.append(Finding("remeasured-baselines", "warning", where, len(table), sentence, table))
     return findings
 
 
@@ -67,7 +69,7 @@ def repeated_measurements(database: Database, dataset: str | None = None) -> lis
 
 
 def repeated_exports(database: Database, dataset: str | None = None) -> list[Finding]:
-    """Report files whose launches all stand in an earlier file: one measurement, exported again."""
+    """Report files whose launches or samples stand in another file: one measurement, exported again."""
     found = repeats.repeated_launches(database, dataset)
     findings = []
     for (name, gpu), group in found.groupby(["dataset", "gpu"], sort=True):
@@ -78,6 +80,15 @@ def repeated_exports(database: Database, dataset: str | None = None) -> list[Fin
             "exported twice, and counted twice in the number of launches."
         )
         findings.append(Finding("repeated-exports", "warning", place(name, gpu), len(rows), sentence, rows))
+    for name, group in repeats.repeated_samples(database, dataset).groupby("dataset", sort=True):
+        rows = group.reset_index(drop=True)
+        part = " Leaving the later one out takes its other samples too." if (rows["samples"] < rows["of"]).any() else ""
+        sentence = (
+            f"{counted(int(rows['samples'].sum()), 'sample')} of {named(rows['file_name'].unique())} stand in another "
+            "file with the same values at the same moments: recordings that were exported twice, or exports that "
+            f"overlap, and counted twice.{part}"
+        )
+        findings.append(Finding("repeated-exports", "warning", place(name, "telemetry"), len(rows), sentence, rows))
     return findings
 
 

@@ -87,7 +87,7 @@ def identical_series(database: Database, dataset: str | None = None, samples: in
 
 
 def repeated_runs(database: Database, dataset: str | None = None) -> pd.DataFrame:
-    """Return co-runs that stand several times with the same values to the last digit.
+    """Return co-runs that stand several times with the same values, those alone too, to the last digit.
 
     Returns
     -------
@@ -99,6 +99,7 @@ def repeated_runs(database: Database, dataset: str | None = None) -> pd.DataFram
              SELECT s.dataset, r.gpu, r.mechanism, r.run_id, s.file_name,
                     list(w.name ORDER BY w.name, m.corun_value) AS workloads,
                     list(m.corun_value ORDER BY w.name, m.corun_value) AS figures,
+                    list(m.solo_value ORDER BY w.name, m.corun_value) AS solos,
                     list(struct_pack(t := m.thread_percentage, c := m.memory_cap_mib, g := m.mig_profile)
                          ORDER BY w.name, m.corun_value) AS caps
              FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
@@ -107,13 +108,14 @@ def repeated_runs(database: Database, dataset: str | None = None) -> pd.DataFram
              GROUP BY ALL HAVING count(m.corun_value) = count(*))
            SELECT dataset, gpu, mechanism, workloads, count(*) AS copies, list(run_id ORDER BY run_id) AS run_ids,
                   list_sort(list_distinct(list(file_name))) AS files
-           FROM one GROUP BY dataset, gpu, mechanism, workloads, figures, caps HAVING count(*) > 1 ORDER BY ALL""",
+           FROM one GROUP BY dataset, gpu, mechanism, workloads, figures, solos, caps
+           HAVING count(*) > 1 ORDER BY ALL""",
         {"dataset": dataset},
     )
 
 
 def same_values_other_solo(database: Database, tolerance: float, dataset: str | None = None) -> pd.DataFrame:
-    """Return members with the same co-run value in two data sets while their solo values differ.
+    """Return members with the same co-run value in two data sets, or two files of one, while their solo values differ.
 
     Parameters
     ----------
@@ -127,20 +129,23 @@ def same_values_other_solo(database: Database, tolerance: float, dataset: str | 
     Returns
     -------
     pd.DataFrame
-        dataset, other_dataset, gpu, workload, beside (list), corun_value, solo_value, other_solo_value.
+        dataset, other_dataset, gpu, workload, beside (list), corun_value, solo_value, other_solo_value, file_name,
+        other_file.
     """
     return database.query(
         f"""WITH one AS (
-             SELECT s.dataset, r.gpu, r.run_id, m.slot, w.name AS workload, m.solo_value, m.corun_value,
+             SELECT s.dataset, s.source_id, s.file_name, r.gpu, r.run_id, m.slot, w.name AS workload, m.solo_value,
+                    m.corun_value,
                     (SELECT list(v.name ORDER BY v.name) FROM member o JOIN workload v ON v.workload_id = o.workload_id
                      WHERE o.run_id = r.run_id AND o.slot <> m.slot) AS beside
              FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                   JOIN workload w USING (workload_id)
              WHERE m.corun_value > 0 AND m.solo_value > 0 AND m.unit IS DISTINCT FROM 'normalised')
            SELECT DISTINCT a.dataset, b.dataset AS other_dataset, a.gpu, a.workload, a.beside, a.corun_value,
-                  a.solo_value, b.solo_value AS other_solo_value
+                  a.solo_value, b.solo_value AS other_solo_value, a.file_name, b.file_name AS other_file
            FROM one a JOIN one b ON a.gpu = b.gpu AND a.workload = b.workload AND a.beside = b.beside
-                                 AND a.corun_value = b.corun_value AND a.dataset < b.dataset
+                                 AND a.corun_value = b.corun_value
+                                 AND (a.dataset < b.dataset OR a.dataset = b.dataset AND a.source_id < b.source_id)
            WHERE abs(b.solo_value / a.solo_value - 1) > $tolerance
                  AND ($dataset IS NULL OR $dataset IN (a.dataset, b.dataset))
            ORDER BY ALL""",

@@ -1,4 +1,4 @@
-"""The same measurement in two places: co-runs that stand several times, and launches exported more than once."""
+"""The same measurement in two places: co-runs that stand several times, and launches and samples exported again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,86 @@ import pandas as pd
 from analysis.store import kept
 from analysis.store.database import Database
 
+#: Fewest samples that two files must share before they are said to be of one recording.
+FEWEST_SAMPLES = 3
+
 
 def repeated_launches(database: Database, dataset: str | None = None, source_id: int | None = None) -> pd.DataFrame:
-    """Return profiles whose launches from one file all stand in an earlier one too: one measurement, exported again.
+    """Return profiles whose launches from one file all stand in another one too: one measurement, exported again.
 
     Launches are the same when kernel, grid and number in the profile agree, their durations are not different, and
-    every metric that both have has one value; at least one of these must be there to compare.
+    every metric that both have has one value; at least one of these must be there to compare. A file is often named
+    after itself, so the workloads and GPUs of the two may differ: then every launch must have the same duration, or
+    the same broken number in some metric, as whole numbers may agree by chance.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str, optional
+        Restrict to one data set.
+    source_id : int, optional
+        One of the two files, the later one; all by default.
+
+    Returns
+    -------
+    pd.DataFrame
+        dataset, gpu, workload, launches, file_name and source_id of the file that holds nothing else (the later one
+        where both have the same launches), and other_file, other_id, other_workload, other_gpu of the other one.
+    """
+    return database.query(
+        f"""WITH numbered AS (
+              SELECT k.kernel_id, k.profile_id, k.source_id, s.dataset, k.name, coalesce(k.grid, '') AS grid,
+                     k.duration_ns, coalesce(k.launch_id, 'all ' || k.invocations) AS number
+              FROM {kept.KERNEL} k JOIN source s USING (source_id)
+              WHERE (k.launch_id IS NOT NULL OR k.invocations > 1) AND ($dataset IS NULL OR s.dataset = $dataset)),
+            twin AS (
+              SELECT a.kernel_id AS late, b.kernel_id AS early, a.source_id, b.source_id AS other, a.profile_id,
+                     b.profile_id AS other_profile, a.duration_ns = b.duration_ns AS same_time
+              FROM numbered a JOIN numbered b ON a.dataset = b.dataset AND a.name = b.name AND a.grid = b.grid
+                                              AND a.number = b.number AND a.source_id > b.source_id
+              WHERE (a.duration_ns = b.duration_ns) IS DISTINCT FROM false
+                    AND ($source IS NULL OR a.source_id = $source)),
+            compared AS (
+              SELECT t.late, t.early, count(*) AS shared, count(*) FILTER (WHERE x.value = y.value) AS agreeing,
+                     count(*) FILTER (WHERE x.value = y.value AND x.value <> floor(x.value)) AS broken
+              FROM twin t JOIN kernel_metric x ON x.kernel_id = t.late
+                   JOIN kernel_metric y ON y.kernel_id = t.early AND y.metric = x.metric
+                                        AND y.section IS NOT DISTINCT FROM x.section
+              WHERE x.value IS NOT NULL AND y.value IS NOT NULL GROUP BY ALL),
+            same AS (
+              SELECT t.source_id, t.other, t.profile_id, t.other_profile, count(DISTINCT t.late) AS launches,
+                     count(DISTINCT t.early) AS earlier,
+                     count(DISTINCT t.late) FILTER (WHERE t.same_time OR c.broken > 0) AS certain
+              FROM twin t LEFT JOIN compared c USING (late, early)
+              WHERE coalesce(c.shared = c.agreeing, true) AND (t.same_time OR c.shared > 0)
+              GROUP BY ALL),
+            sized AS (
+              SELECT d.*, (SELECT count(*) FROM kernel k
+                           WHERE k.profile_id = d.profile_id AND k.source_id = d.source_id) AS all_late,
+                     (SELECT count(*) FROM kernel k
+                      WHERE k.profile_id = d.other_profile AND k.source_id = d.other) AS all_early
+              FROM same d WHERE d.profile_id = d.other_profile OR d.certain = d.launches),
+            told AS (
+              SELECT launches, profile_id, source_id, other_profile, other FROM sized WHERE launches = all_late
+              UNION ALL
+              SELECT earlier, other_profile, other, profile_id, source_id FROM sized
+              WHERE launches < all_late AND earlier = all_early)
+            SELECT s.dataset, p.gpu, w.name AS workload, d.launches, s.file_name, d.source_id,
+                   o.file_name AS other_file, d.other AS other_id, v.name AS other_workload, q.gpu AS other_gpu
+            FROM told d JOIN profile p ON p.profile_id = d.profile_id JOIN workload w ON w.workload_id = p.workload_id
+                 JOIN profile q ON q.profile_id = d.other_profile JOIN workload v ON v.workload_id = q.workload_id
+                 JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
+            ORDER BY ALL""",
+        {"dataset": dataset, "source": source_id},
+    )
+
+
+def repeated_samples(database: Database, dataset: str | None = None, source_id: int | None = None) -> pd.DataFrame:
+    """Return files of telemetry that share samples: a recording exported twice, or two exports that overlap.
+
+    A sample is a counter of a device and job at a moment; without a moment the job must be known. Two files are of
+    one recording when all values agree of the samples that both have, and not all of them are one number.
 
     Parameters
     ----------
@@ -26,58 +100,66 @@ def repeated_launches(database: Database, dataset: str | None = None, source_id:
     Returns
     -------
     pd.DataFrame
-        dataset, gpu, workload, launches, file_name (the later one), source_id, other_file (the earlier one).
+        dataset, gpu (the first one known), samples (in both), of (in the later file), file_name, source_id (the later
+        one), other_file, other_id.
     """
     return database.query(
-        f"""WITH numbered AS (
-              SELECT kernel_id, profile_id, source_id, name, coalesce(grid, '') AS grid, duration_ns,
-                     coalesce(launch_id, 'all ' || invocations) AS number
-              FROM {kept.KERNEL} k WHERE launch_id IS NOT NULL OR invocations > 1),
-            twin AS (
-              SELECT a.kernel_id AS late, b.kernel_id AS early, a.source_id, b.source_id AS other, a.profile_id,
-                     a.duration_ns = b.duration_ns AS same_time
-              FROM numbered a JOIN numbered b ON a.profile_id = b.profile_id AND a.name = b.name AND a.grid = b.grid
-                                              AND a.number = b.number AND a.source_id > b.source_id
-              WHERE $source IS NULL OR a.source_id = $source),
-            compared AS (
-              SELECT t.late, t.early, count(*) AS shared, count(*) FILTER (WHERE x.value = y.value) AS agreeing
-              FROM twin t JOIN kernel_metric x ON x.kernel_id = t.late
-                   JOIN kernel_metric y ON y.kernel_id = t.early AND y.metric = x.metric
-                                        AND y.section IS NOT DISTINCT FROM x.section
-              WHERE x.value IS NOT NULL AND y.value IS NOT NULL GROUP BY ALL),
-            same AS (
-              SELECT t.source_id, t.other, t.profile_id, count(DISTINCT t.late) AS launches
-              FROM twin t LEFT JOIN compared c USING (late, early)
-              WHERE t.same_time IS DISTINCT FROM false AND coalesce(c.shared = c.agreeing, true)
-                    AND (t.same_time OR c.shared > 0)
+        f"""WITH one AS (
+              SELECT s.dataset, t.source_id, coalesce(t.device, t.gpu, '') AS device, coalesce(t.entity, '') AS entity,
+                     t.name, t.measured_at, t.value, t.gpu,
+                     row_number() OVER (PARTITION BY t.source_id, coalesce(t.device, t.gpu, ''), t.entity, t.name,
+                                                     t.measured_at ORDER BY t.value) AS place
+              FROM {kept.TELEMETRY} t JOIN source s USING (source_id)
+              WHERE t.value IS NOT NULL AND (t.measured_at IS NOT NULL OR t.entity IS NOT NULL)
+                    AND ($dataset IS NULL OR s.dataset = $dataset)
+                    AND ($source IS NULL
+                         OR (s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
+                             AND t.name IN (SELECT name FROM telemetry WHERE source_id = $source)))),
+            common AS (
+              SELECT a.dataset, a.source_id, b.source_id AS other, min(a.gpu) AS gpu, count(*) AS samples,
+                     count(*) FILTER (WHERE a.value = b.value) AS agreeing, count(DISTINCT a.value) AS different
+              FROM one a JOIN one b ON a.dataset = b.dataset AND a.device = b.device AND a.entity = b.entity
+                   AND a.name = b.name AND a.measured_at IS NOT DISTINCT FROM b.measured_at AND a.place = b.place
+                   AND a.source_id > b.source_id
+              WHERE $source IS NULL OR a.source_id = $source
               GROUP BY ALL)
-            SELECT s.dataset, p.gpu, w.name AS workload, d.launches, s.file_name, d.source_id, o.file_name AS other_file
-            FROM same d JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
-                 JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
-            WHERE d.launches = (SELECT count(*) FROM kernel k
-                                WHERE k.profile_id = d.profile_id AND k.source_id = d.source_id)
-                  AND ($dataset IS NULL OR s.dataset = $dataset)
+            SELECT d.dataset, d.gpu, d.samples,
+                   (SELECT count(*) FROM telemetry t WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
+                   s.file_name, d.source_id, o.file_name AS other_file, d.other AS other_id
+            FROM common d JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
+            WHERE d.samples = d.agreeing AND d.samples >= {FEWEST_SAMPLES} AND d.different > 1
             ORDER BY ALL""",
         {"dataset": dataset, "source": source_id},
     )
 
 
 def runs_again(database: Database, source_id: int) -> pd.DataFrame:
-    """Return how many co-runs of a source stand in others of its data set, to the last digit: file_name, runs."""
+    """Return how many co-runs of a source stand in others of its data set, to the last digit.
+
+    Returns
+    -------
+    pd.DataFrame
+        file_name, runs, and rebased: those of the runs whose solo values differ, so that their slowdowns do too.
+    """
     return database.query(
         f"""WITH one AS (
               SELECT s.dataset, r.gpu, r.mechanism, r.run_id, r.source_id, s.file_name,
                      list(w.name ORDER BY w.name, m.corun_value) AS workloads,
                      list(m.corun_value ORDER BY w.name, m.corun_value) AS figures,
+                     list(m.solo_value ORDER BY w.name, m.corun_value) AS solos,
                      list(struct_pack(t := m.thread_percentage, c := m.memory_cap_mib, g := m.mig_profile)
                           ORDER BY w.name, m.corun_value) AS caps
               FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                    JOIN workload w USING (workload_id)
               WHERE s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
-              GROUP BY ALL HAVING count(m.corun_value) = count(*))
-            SELECT b.file_name, count(DISTINCT a.run_id) AS runs
-            FROM one a JOIN one b ON a.gpu = b.gpu AND a.mechanism = b.mechanism AND a.workloads = b.workloads
-                                  AND a.figures = b.figures AND a.caps = b.caps AND b.source_id <> a.source_id
-            WHERE a.source_id = $source GROUP BY b.file_name ORDER BY b.file_name""",
+              GROUP BY ALL HAVING count(m.corun_value) = count(*)),
+            pair AS (
+              SELECT b.file_name, a.run_id, bool_and(coalesce(list_bool_or(
+                       list_transform(list_zip(a.solos, b.solos), lambda x: x[1] <> x[2])), false)) AS rebased
+              FROM one a JOIN one b ON a.gpu = b.gpu AND a.mechanism = b.mechanism AND a.workloads = b.workloads
+                                    AND a.figures = b.figures AND a.caps = b.caps AND b.source_id <> a.source_id
+              WHERE a.source_id = $source GROUP BY ALL)
+            SELECT file_name, count(*) AS runs, count(*) FILTER (WHERE rebased) AS rebased
+            FROM pair GROUP BY file_name ORDER BY file_name""",
         {"source": source_id},
     )
