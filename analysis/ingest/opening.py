@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.format import Opened
@@ -70,31 +69,9 @@ def opened_files(path: Path, *, name: str | None = None, spool: Path | None = No
         shutil.rmtree(own, ignore_errors=True)
 
 
-def spool_stream(stream: BinaryIO, folder: Path) -> Path:
-    """Write an upload to the spool directory, a piece at a time, and return where it lies.
-
-    Raises
-    ------
-    InputRefusedError
-        If it is larger than the limit.
-    """
-    limit = get_settings().max_file_bytes
-    folder.mkdir(parents=True, exist_ok=True)
-    written = 0
-    with tempfile.NamedTemporaryFile(prefix="upload-", dir=folder, delete=False) as target:
-        try:
-            while chunk := stream.read(1 << 20):
-                written += len(chunk)
-                if written > limit:
-                    break
-                target.write(chunk)
-        except BaseException:
-            Path(target.name).unlink(missing_ok=True)
-            raise
-    if written > limit:
-        Path(target.name).unlink(missing_ok=True)
-        raise _too_large(Where(), limit)
-    return Path(target.name)
+def is_packed(path: Path) -> bool:
+    """Whether a file is an archive or packed, by its first bytes."""
+    return packing(_start(path)) is not None
 
 
 def _size(path: Path, where: Where) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +13,16 @@ from typing import BinaryIO, cast
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
+from analysis.ingest.format import Opened
+from analysis.ingest.opening import is_packed, opened_files
 from analysis.settings import get_settings
 from analysis.ui import access
 from analysis.ui.resources import database, uploads
 
 _CHUNK = 1 << 20
+
+#: An archive of more files than these is loaded as a whole.
+MOST_APART = 100
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Spooled:
 
 @access.editing
 def spool(uploads: Sequence[UploadedFile]) -> list[Spooled]:
-    """Write uploads to the spool, each under a name of its own.
+    """Write uploads to the spool, each under a name of its own, and every file of an archive as one.
 
     Raises
     ------
@@ -61,7 +67,34 @@ def spool(uploads: Sequence[UploadedFile]) -> list[Spooled]:
         raise InputRefusedError(
             f"{len(uploads):,} files at once are too many", f"Give at most {most:,}, or raise STALLSCOPE_MAX_FILES."
         )
-    return [store(cast("BinaryIO", upload), upload.name) for upload in uploads]
+    stored = [store(cast("BinaryIO", upload), upload.name) for upload in uploads]
+    return [file for item in stored for file in unpacked(item)]
+
+
+def unpacked(item: Spooled) -> list[Spooled]:
+    """Return the files of an archive, each to be looked at and named on its own; anything else as it is.
+
+    What can't be unpacked stays as it is, for the reader to say why; so does an archive of more than `MOST_APART`
+    files, of which a page can't ask one by one.
+    """
+    if not is_packed(item.path):
+        return [item]
+    try:
+        with opened_files(item.path, name=item.name, spool=database().spool) as files:
+            if not 1 < len(files) <= MOST_APART:
+                return [item]
+            apart = [_moved(file) for file in files]
+    except InputRefusedError:
+        return [item]
+    item.discard()
+    return apart
+
+
+def _moved(file: Opened) -> Spooled:
+    """Keep an unpacked file beyond the life of its archive."""
+    path = _folder() / uuid.uuid4().hex
+    shutil.move(file.path, path)
+    return Spooled(file.name, path, file.sha256, file.size)
 
 
 def store(stream: BinaryIO, name: str, *, hashed: bool = True) -> Spooled:

@@ -14,7 +14,6 @@ from analysis.ingest import importer
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import import_file, import_paths, preview
 from analysis.ingest.ncu_long import NcuLong
-from analysis.ingest.opening import opened_files, spool_stream
 from analysis.store.database import Database
 from analysis.store.queries import profiles, sources
 
@@ -135,15 +134,6 @@ def test_a_file_that_grows_while_it_is_read_is_refused(
 
     monkeypatch.setattr(NcuLong, "parse", parse)
     assert "changed while it was read" in str(import_file(database, path).error)
-
-
-def test_uploads_are_spooled_piece_by_piece(tmp_path: Path) -> None:
-    path = spool_stream(io.BytesIO(GOOD), tmp_path / "spool")
-    assert path.read_bytes() == GOOD
-    with opened_files(path, name="bert.csv", spool=tmp_path / "spool") as files:
-        assert [(file.name, file.encoding, file.text) for file in files] == [("bert.csv", "utf-8", path)]
-        assert files[0].head == GOOD.decode()
-    assert [item.name for item in (tmp_path / "spool").iterdir()] == [path.name]
 
 
 def test_windows_1252_is_read_and_said(database: Database, tmp_path: Path) -> None:

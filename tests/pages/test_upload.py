@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -70,6 +72,25 @@ def test_files_are_seen_loaded_and_taken_back(upload_page: AppTest, tmp_path: Pa
     page.button(key="undo").click().run()
     assert loaded() == 0
     assert "Undone" in words(page)
+
+
+def test_every_file_of_an_archive_is_seen_and_named_on_its_own(upload_page: AppTest, tmp_path: Path) -> None:
+    packed = BytesIO()
+    with ZipFile(packed, "w") as archive:
+        for name in ("bert_bs8_amp", "vit_bs32_amp"):
+            archive.write(profile(tmp_path / f"{name}.csv", name), f"{name}.csv")
+        archive.writestr("notes.txt", "nothing to load\n")
+    page = drop(upload_page, ("campaign.zip", packed.getvalue()))
+    assert [box.value for box in page.text_input if box.label == "Workload"] == ["bert_bs8_amp", "vit_bs32_amp"]
+    assert "campaign.zip/notes.txt" in words(page)
+    assert [item.seen.error is None for item in page.session_state["upload"].pending] == [True, True, False]
+    for box in page.selectbox:
+        if box.label == "GPU":
+            box.select("H100")
+    page = load(page.run())
+    assert "2 of 3 files loaded" in words(page)
+    assert set(sources.workloads(resources.database())["workload"]) == {"bert_bs8_amp", "vit_bs32_amp"}
+    assert [path.name for path in resources.uploads(resources.database()).iterdir()] == []
 
 
 def test_workload_and_gpu_can_be_corrected(upload_page: AppTest, tmp_path: Path) -> None:
