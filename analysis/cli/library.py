@@ -37,7 +37,9 @@ def list_sources(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_
     # What was set aside is no part of any figure, so it isn't shown as loaded.
     table["rows_loaded"] -= table["rows_set_aside"]
     table = table[list(SOURCE_FIELDS)].astype(object)
-    rows: list[dict[str, Any]] = table.where(table.notna(), None).to_dict("records")
+    rows: list[dict[str, Any]] = [
+        {str(key): value for key, value in row.items()} for row in table.where(table.notna(), None).to_dict("records")
+    ]
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column
