@@ -109,8 +109,9 @@ def _rows(found: Finding, dataset: str, key: str) -> None:
         frame.data(shown, name=key, columns=_labels(shown))
         st.caption(sentence(meaning.sentence))
         return
+    table_key = frame.rows_key(f"rows-{key}", shown.itertuples(index=False))
     event = st.dataframe(
-        shown, hide_index=True, column_config=_labels(shown), placeholder="–", alt=key, key=f"rows-{key}",
+        shown, hide_index=True, column_config=_labels(shown), placeholder="–", alt=key, key=table_key,
         on_select="rerun", selection_mode="multi-row",
     )  # fmt: skip
     frame.download(shown, name=key)

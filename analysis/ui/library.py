@@ -48,7 +48,7 @@ def show_sources(dataset: str) -> None:
         column_config=_SOURCE_CONFIG,
         on_select="rerun",
         selection_mode="multi-row",
-        key="sources",
+        key=frame.rows_key("sources", found["source_id"]),
         placeholder="–",
         alt="Sources",
     )
@@ -125,7 +125,7 @@ def show_workloads(dataset: str) -> None:
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
-        key="workloads",
+        key=frame.rows_key("workloads", found["workload"]),
         placeholder="–",
         alt="Workloads",
         column_config={
