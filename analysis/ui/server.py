@@ -207,7 +207,12 @@ def application(app: Path, place: Place) -> object:
     from analysis.ui.shield import Shield
 
     interface = Interface(tokens(get_settings(), exposed=place.exposed))
-    shield = Middleware(Shield, hosts=place.allowed, may_upload=access.may_upload)
+    shield = Middleware(
+        Shield,
+        hosts=place.allowed,
+        may_upload=access.may_upload,
+        may_count=lambda: not (place.exposed or access.login_configured()),
+    )
     return st.App(app, routes=interface.routes(), middleware=[shield])
 
 

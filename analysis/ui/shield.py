@@ -20,6 +20,8 @@ _HEADERS = {
 }
 _UPLOADS = "/_stcore/upload_file/"
 _HEALTH = "/_stcore/health"
+_METRICS = "/_stcore/metrics"
+_API = "/api/"
 
 
 class Shield:
@@ -34,12 +36,21 @@ class Shield:
         a sign that a stranger's page sends the request.
     may_upload : callable
         Given the session that sends a file to a page; says whether it may.
+    may_count : callable
+        Whether everybody may read the server's own counters.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str], may_upload: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Sequence[str],
+        may_upload: Callable[[str], bool],
+        may_count: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._app = app
         self._hosts = tuple(host.lower() for host in hosts)
         self._may_upload = may_upload
+        self._may_count = may_count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through or refuse it."""
@@ -51,6 +62,13 @@ class Shield:
             await self._refuse(
                 scope, receive, send, 400, "this server is not known by that name", "Add it with --host."
             )
+            return
+        if scope["type"] == "http" and path.startswith(_API) and ".." in path.split("/"):
+            # Refused by what stands behind this too, but not in the form of every other refusal.
+            await self._refuse(scope, receive, send, 404, "there is no such operation", "Ask without `..` in the path.")
+            return
+        if path == _METRICS and not self._may_count():
+            await self._refuse(scope, receive, send, 403, "the server's counters are not open here", "Read its log.")
             return
         if scope["type"] == "http" and path.startswith(_UPLOADS) and scope["method"] in ("PUT", "POST", "DELETE"):
             session = path.removeprefix(_UPLOADS).partition("/")[0]

@@ -104,12 +104,14 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Start the interface with settings of the test's choice, and end it again."""
 
     @contextmanager
-    def started(*, exposed: bool = False, hosts: tuple[str, ...] = LOOPBACK, **settings: str) -> Iterator[Client]:
+    def started(
+        *, exposed: bool = False, hosts: tuple[str, ...] = LOOPBACK, counters: bool = True, **settings: str
+    ) -> Iterator[Client]:
         for name, value in settings.items():
             monkeypatch.setenv(f"STALLSCOPE_{name.upper()}", value)
         get_settings.cache_clear()
         interface = Interface(tokens(get_settings(), exposed=exposed))
-        shield = Middleware(Shield, hosts=hosts, may_upload=access.may_upload)
+        shield = Middleware(Shield, hosts=hosts, may_upload=access.may_upload, may_count=lambda: counters)
         app = Starlette(routes=interface.routes(), middleware=[shield])
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))

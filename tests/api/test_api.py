@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from analysis.report import build
 from analysis.store.database import Database
 from analysis.ui import server
 from analysis.ui.api import openapi, uploads
@@ -73,7 +74,7 @@ def test_every_operation_answers_what_is_valid_and_refuses_what_is_not(known: Pa
 def _drive(client: Client, path: str, method: str, one: dict[str, Any]) -> None:
     """Send an operation what its description says, then everything that it doesn't."""
     content = one.get("requestBody", {}).get("content", {})
-    for other in {"GET", "POST", "DELETE", "PUT"} - {method}:
+    for other in {"GET", "POST", "DELETE", "PUT", "TRACE"} - {method}:
         _refused(client.ask(other, path))
     if "parameters" in one:
         _drive_query(client, path, one["parameters"])
@@ -99,6 +100,12 @@ def _drive(client: Client, path: str, method: str, one: dict[str, Any]) -> None:
         _refused(client.ask(method, path, b"x", {"Content-Type": "text/csv"}))
         _refused(client.upload({"a.txt": b"no table"}))
         _refused(client.upload({"a.csv": b"x"}, other="1"))
+        for files, fields, cure in (
+            ({f"{number}.csv": b"x" for number in range(501)}, {}, "at most 500"),
+            ({"a.csv": b"x"}, {"workload": "w" * 5000}, "shorter"),
+        ):
+            status, answer = client.upload(files, **fields)
+            assert (status, cure in answer["cure"]) == (413, True), answer
         _refused(client.upload({"a.csv": b"x"}, workload="a\x01b"))
 
 
@@ -127,7 +134,8 @@ def test_answers_are_those_of_the_engine(known: Path, serve: Serve) -> None:
         status, found = client.ask("GET", f"/api/v1/matrix?dataset=own&gpu={quote(GPU)}")
         again = client.ask("GET", f"/api/v1/matrix?dataset=own&gpu={quote(GPU)}")[1]
         _, html = client.ask("GET", "/api/v1/report?dataset=own&format=html")
-        _refused(client.ask("GET", "/api/v1/matrix/../../../etc/passwd"))
+        for path in ("matrix/../../../etc/passwd", "../v1/matrix", "x/%2e%2e/matrix"):
+            _refused(client.ask("GET", f"/api/v1/{path}"))
     assert status == 200
     assert again == found
     assert "Content-Security-Policy" in html
@@ -188,10 +196,10 @@ def test_an_upload_is_limited(known: Path, serve: Serve, monkeypatch: pytest.Mon
         body, kind = form({"a.csv": b"x" * 100})
         length = {"Content-Type": kind, "Content-Length": "99999999"}
         assert client.ask("POST", "/api/v1/import", body, length)[0] == 413
-        assert client.upload({f"{number}.csv": b"x" for number in range(4)})[0] == 400
+        assert client.upload({f"{number}.csv": b"x" for number in range(4)})[0] == 413
         monkeypatch.setattr(uploads, "MOST_AT_ONCE", 0)
         assert client.upload({"a.csv": b"x"})[0] == 429
-    assert not list((known.parent / "spool").rglob("*.*"))
+    assert not [one for one in (known.parent / "spool").rglob("*") if one.is_file()]
 
 
 def test_names_of_hosts_are_limited(known: Path, serve: Serve) -> None:
@@ -202,6 +210,26 @@ def test_names_of_hosts_are_limited(known: Path, serve: Serve) -> None:
         ):  # fmt: skip
             assert client.ask("GET", "/api/v1/datasets", headers={"Host": host})[0] == status, host
     assert Shield(lambda *_: None, ("::1",), lambda _: True).known("[::1]:8501")  # type: ignore[arg-type, return-value]
+
+
+def test_the_server_s_own_counters_are_closed_where_readers_sign_in(known: Path, serve: Serve) -> None:
+    for counters, status in ((True, 404), (False, 403)):  # without the pages there is nothing behind the path
+        with serve(counters=counters) as client:
+            assert client.ask("GET", "/_stcore/metrics")[0] == status
+
+
+def test_a_report_is_made_once_and_not_for_a_model_that_is_not_there(
+    known: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    whole = build.dataset_report
+    monkeypatch.setattr(build, "dataset_report", lambda *given, **more: made.append(1) or whole(*given, **more))
+    with serve() as client:
+        address = "/api/v1/report?dataset=own&format=json"
+        _refused(client.ask("GET", f"{address}&model=none"))
+        assert not made
+        assert client.ask("GET", address) == client.ask("GET", address)
+        assert len(made) == 1
 
 
 def test_where_it_listens_decides_what_is_open() -> None:

@@ -11,8 +11,8 @@ from analysis.store.database import Database
 from analysis.ui.api import questions
 from analysis.ui.api.questions import Question
 
-#: Answers larger than this are not kept.
-KEEP_BYTES = 4 << 20
+#: Bytes of all answers that are kept: a dozen reports, which are the largest.
+KEEP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,13 @@ _MEDIA = {"json": "application/json", "html": "text/html", "csv": "text/csv"}
 
 
 def _report(database: Database, asked: questions.ReportQuestion) -> Any:
+    from analysis.predict.models import card
     from analysis.report.build import dataset_report
     from analysis.report.render import to_csv, to_html, to_json
 
+    if asked.model is not None:
+        # Known before a long report is made, and not after.
+        card(database, asked.model)
     document = dataset_report(
         database, asked.dataset, gpus=asked.gpu, mechanisms=asked.mechanism, model_id=asked.model, jobs=asked.job
     )
@@ -121,7 +125,9 @@ OPERATIONS: tuple[Operation, ...] = (
         "predict", "What each job of a set would pay for sharing, and whether they may share.", "POST",
         f"{PREFIX}/predict", questions.PredictQuestion, _predict, sent="json",
     ),
-    Operation("report", "A report on a data set.", "GET", f"{PREFIX}/report", questions.ReportQuestion, _report),
+    Operation(
+        "report", "A report on a data set.", "GET", f"{PREFIX}/report", questions.ReportQuestion, _report, kept=True,
+    ),
     Operation(
         "import", "Load files into the database; answers once they are loaded.", "POST", f"{PREFIX}/import",
         questions.ImportQuestion, None, sent="form", writes=True,

@@ -58,7 +58,7 @@ class Interface:
         self._tokens = tokens
         self._ready = False
         self._limiter: anyio.CapacityLimiter | None = None
-        self._kept: OrderedDict[tuple[int, str, str], bytes] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, str], Response] = OrderedDict()
         self._locks: dict[tuple[int, str, str], anyio.Lock] = {}
 
     def routes(self) -> list[Route]:
@@ -66,7 +66,7 @@ class Interface:
         made = [Route(one.path, self._guarded(one), methods=[one.method], name=one.name) for one in OPERATIONS]
         made.append(Route(openapi.PATH, self._document, methods=["GET"]))
         # Last, so that what is not there is refused in the same form, and never answered by a page.
-        everything = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+        everything = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
         made.append(Route(f"{PREFIX}/{{rest:path}}", _nothing_there, methods=everything))
         return made
 
@@ -111,21 +111,19 @@ class Interface:
         key = (version, operation.name, asked.model_dump_json())
         # Those who ask the same at once wait for the first of them.
         async with self._locks.setdefault(key, anyio.Lock()):
-            body = self._kept.get(key)
-            if body is None:
+            found = self._kept.get(key)
+            if found is None:
                 found = await self._compute(operation, asked)
-                body = bytes(found.body)
-                self._keep(key, body)
+                self._keep(key, found)
         self._locks.pop(key, None)
-        return Response(body, media_type="application/json")
+        # Each request gets an answer of its own: what stands around it may add to its headers.
+        return Response(bytes(found.body), headers=dict(found.headers))
 
-    def _keep(self, key: tuple[int, str, str], body: bytes) -> None:
-        if len(body) > operations.KEEP_BYTES:
-            return
+    def _keep(self, key: tuple[int, str, str], found: Response) -> None:
         for old in [one for one in self._kept if one[1:] == key[1:] and one[0] != key[0]]:
             del self._kept[old]
-        self._kept[key] = body
-        while len(self._kept) > 64:
+        self._kept[key] = found
+        while sum(len(one.body) for one in self._kept.values()) > operations.KEEP_BYTES:
             self._kept.popitem(last=False)
 
     async def _compute(self, operation: Operation, asked: Question) -> Response:

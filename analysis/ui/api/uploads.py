@@ -66,6 +66,11 @@ async def _receive(request: Request) -> list[dict[str, Any]]:
         form = await parser.parse()
     except (MultiPartException, KeyError, ValueError, AssertionError) as error:
         told = getattr(error, "message", "") or "it can't be taken apart"
+        if "Too many files" in told:
+            most = f"Send at most {settings.max_files:,}, or raise STALLSCOPE_MAX_FILES."
+            raise Refusal(413, "there are too many files in one request", most) from error
+        if "exceeded maximum size" in told:
+            raise Refusal(413, "a field is longer than 4,096 bytes", "Send shorter names; files as files.") from error
         raise Refusal(400, f"the form is malformed: {told[:200]}", "Send it as `curl -F file=@FILE` does.") from error
     try:
         hints, files = _parts(form)
