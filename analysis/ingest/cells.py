@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -118,6 +118,10 @@ class Cells:
         """Names of the columns."""
         return frozenset(self.columns)
 
+    def know(self, codes: Mapping[str, tuple[Ints, list[str]]]) -> None:
+        """Take over what `codes` is to return for some columns."""
+        self._codes |= codes
+
     def texts(self, name: str) -> pa.Array:
         """Return a column as plain text."""
         column = self.columns[name]
@@ -130,7 +134,7 @@ class Cells:
         if name not in self.columns:
             return np.zeros(self.count, dtype=np.int32), [""]
         if name not in self._codes:
-            self._codes[name] = _numbered(self.columns[name])
+            self._codes[name] = numbered(self.columns[name])
         return self._codes[name]
 
     def at(self, name: str, rows: Sequence[int] | Ints) -> list[str]:
@@ -156,7 +160,7 @@ class Cells:
         )
 
 
-def _numbered(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+def numbered(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     """Return a column as numbers into its distinct values, and these, whatever its pieces are."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -164,7 +168,7 @@ def _numbered(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
     codes = np.zeros(len(column), dtype=np.int32)
     start = 0
     for chunk in column.chunks:
-        values = chunk.dictionary.to_pylist()
+        values = chunk.dictionary.to_numpy(zero_copy_only=False).tolist()
         target = np.array([place.setdefault(value, len(place)) for value in values], dtype=np.int32)
         stop = start + len(chunk)
         if len(values) > 1 or (len(values) and target[0]):  # zeros stand there already

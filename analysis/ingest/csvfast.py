@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -72,32 +72,10 @@ def read_fast(
     if extent is None:
         return None
     stop, expected, other_after = extent
-    dictionary = pa.dictionary(pa.int32(), pa.string())
     kept = [name for name in header.names if columns is None or name in columns]
-    kinds = {name: pa.string() if name in plain else dictionary for name in kept}
-    try:
-        with Window(text, header.start, stop) as window:
-            table = pa_csv.read_csv(
-                window,
-                read_options=pa_csv.ReadOptions(column_names=list(header.names), block_size=_BLOCK),
-                parse_options=pa_csv.ParseOptions(
-                    delimiter=header.delimiter,
-                    quote_char='"',
-                    double_quote=True,
-                    escape_char=False,
-                    newlines_in_values=False,
-                    ignore_empty_lines=True,
-                ),
-                convert_options=pa_csv.ConvertOptions(
-                    column_types=kinds,
-                    include_columns=kept,
-                    strings_can_be_null=False,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
-    except pa.ArrowInvalid:
-        return None
-    if table.num_rows != expected or is_odd(table):
+    with Window(text, header.start, stop) as window:
+        table = read_regular(window, header.names, kept, plain, header.delimiter)
+    if table is None or table.num_rows != expected or is_odd(table):
         return None
     rows = np.arange(table.num_rows, dtype=np.int64)
     return Cells(
@@ -111,6 +89,34 @@ def read_fast(
         other_count=header.line - 1 + other_after,
         reader="fast",
     )
+
+
+def read_regular(
+    stream: io.IOBase, names: Sequence[str], kept: list[str], plain: Collection[str], delimiter: str
+) -> pa.Table | None:
+    """Read rows that all have as many cells as there are names; None where some row has not."""
+    dictionary = pa.dictionary(pa.int32(), pa.string())
+    try:
+        return pa_csv.read_csv(
+            stream,
+            read_options=pa_csv.ReadOptions(column_names=list(names), block_size=_BLOCK),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"',
+                double_quote=True,
+                escape_char=False,
+                newlines_in_values=False,
+                ignore_empty_lines=True,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={name: pa.string() if name in plain else dictionary for name in kept},
+                include_columns=kept,
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
 
 
 def extent_of(opened: Opened, header: Header) -> tuple[int, int, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.cells import Cells, Header
@@ -10,6 +10,7 @@ from analysis.ingest.csvexact import read_exact
 from analysis.ingest.csvfast import read_fast
 from analysis.ingest.csvheader import check_width
 from analysis.ingest.csvmixed import read_mixed
+from analysis.ingest.csvrepeats import read_repeats
 from analysis.ingest.format import Opened
 from analysis.ingest.refusals import profiler_fault
 
@@ -22,6 +23,7 @@ def read_table(
     needed: Callable[[tuple[str, ...]], int],
     wanted: Callable[[tuple[str, ...]], bool],
     columns: Collection[str] | None = None,
+    labels: Sequence[str] = (),
 ) -> Cells:
     """Read the rows under a header.
 
@@ -39,6 +41,8 @@ def read_table(
         Recognises a header that stands among the rows again.
     columns : collection of str, optional
         Columns to keep; by default all.
+    labels : sequence of str
+        Columns that say what a value is of, where rows of one thing stand together.
 
     Returns
     -------
@@ -57,7 +61,9 @@ def read_table(
             "Export the profile again with `ncu --import REPORT.ncu-rep --csv`.",
             Where(opened.name),
         )
-    cells = read_fast(opened, header, plain, columns)
+    cells = read_repeats(opened, header, plain, labels, columns) if labels else None
+    if cells is None:
+        cells = read_fast(opened, header, plain, columns)
     if cells is None:
         cells = read_mixed(opened, header, plain, needed=needed, wanted=wanted, columns=columns)
     if cells is None:

@@ -8,6 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _COMMA, _POINT, _ZERO = 44, 46, 48
+#: Signs of a cell that are looked at together, each a bit of a word; longer numbers are not read here.
+_WIDTHS = (16, 32)
+#: Every fourth place, as bits: where commas stand, counted from the last digit before the point.
+_FOURTHS = np.uint32(0x88888888)
+_ONE = np.uint32(1)
+#: All bits of a cell of so many signs, and that of its first sign.
+_CELL = np.array([(1 << size) - 1 for size in range(_WIDTHS[-1] + 1)], dtype=np.uint32)
+_FIRST = np.array([1 << size >> 1 for size in range(_WIDTHS[-1] + 1)], dtype=np.uint32)
+
+_Bits = npt.NDArray[np.uint32]
 
 
 def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
@@ -21,8 +31,9 @@ def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
     Returns
     -------
     ndarray of float64 or None
-        None where any cell is empty, holds another sign than digits, points and commas, has commas elsewhere than
-        before groups of three digits, or is no finite number: then the cells must be looked at one by one.
+        None where any cell is empty or longer than 32 signs, holds another sign than digits, points and commas, has
+        commas elsewhere than before groups of three digits, or is no finite number: then the cells must be looked at
+        one by one.
 
     Examples
     --------
@@ -35,13 +46,26 @@ def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
         return None
     _, bounds, data = text.buffers()
     offsets = np.frombuffer(bounds, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
-    if data is None or (offsets[1:] == offsets[:-1]).any():
+    sizes = np.diff(offsets)
+    width = next((width for width in _WIDTHS if sizes.max() <= width), None)
+    if data is None or width is None or not sizes.all():
         return None
-    shapes = _well_formed(np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]], offsets - offsets[0])
-    if shapes is None:
+    joined = np.frombuffer(data, dtype=np.uint8)[offsets[0] : offsets[-1]]
+    # One row a cell, its last sign at the right; what stands before the cell is masked out.
+    padded = np.concatenate([np.zeros(width, dtype=np.uint8), joined])
+    places = np.ndarray((len(joined) + 1,), dtype=f"V{width}", buffer=padded, strides=(1,))
+    signs = places[offsets[1:] - offsets[0]].view(np.uint8).reshape(-1, width)
+    cell = _CELL[sizes]
+    commas = _bits(signs == _COMMA) & cell
+    points = _bits(signs == _POINT) & cell
+    digits = _bits(signs - np.uint8(_ZERO) < 10) & cell
+    if (commas | points | digits != cell).any() or not _well_formed(commas, points, cell, _FIRST[sizes]):
         return None
-    if shapes:
-        text = pc.replace_substring(text, ",", "")
+    if commas.any():
+        bounds = np.zeros(len(sizes) + 1, dtype=np.int32)
+        np.cumsum(sizes - np.bitwise_count(commas), out=bounds[1:])
+        bare = joined[joined != _COMMA]
+        text = pa.StringArray.from_buffers(len(sizes), pa.py_buffer(bounds), pa.py_buffer(bare))
     try:
         values: npt.NDArray[np.float64] = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
@@ -49,29 +73,20 @@ def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
     return values if np.isfinite(values).all() else None
 
 
-def _well_formed(signs: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int32]) -> bool | None:
-    """Say whether there are commas; None where there is another sign, or a comma that separates no thousands.
+def _bits(mask: npt.NDArray[np.bool_]) -> _Bits:
+    """Return each row as a number, the last place its lowest bit."""
+    return np.packbits(mask.ravel()).view(f">u{mask.shape[1] // 8}").astype(np.uint32)
 
-    A comma must stand before exactly three digits and after one to three, which begin the cell or follow another comma;
-    these are then three by that comma's own condition, so no comma can stand behind a point.
+
+def _well_formed(commas: _Bits, points: _Bits, cell: _Bits, first: _Bits) -> bool:
+    """Say whether each cell has at most one point, and commas that separate thousands or none at all.
+
+    Commas must stand in front of exactly three digits and behind one to three: at every fourth place from the point to
+    the left as far as the cell goes, and nowhere else.
     """
-    # Four more places at either end: looking beyond the first and the last cell is looking at no digit.
-    padded = np.zeros(len(signs) + 8, dtype=np.uint8)
-    padded[4:-4] = signs
-    begins = np.zeros(len(padded), dtype=bool)
-    begins[offsets + 4] = True
-    digit, comma, point = padded - np.uint8(_ZERO) < 10, padded == _COMMA, padded == _POINT
-    if not (digit | comma | point)[4:-4].all():
-        return None
-    if not comma.any():
-        return False
-    opening, inner, end = digit & begins, digit & ~begins, begins | comma | point
-
-    def at(what: npt.NDArray[np.bool_], places: int) -> npt.NDArray[np.bool_]:
-        return what[4 + places : len(what) - 4 + places]
-
-    after = at(inner, 1) & at(inner, 2) & at(inner, 3) & at(end, 4)
-    third = at(opening, -3) | (at(inner, -3) & at(comma, -4))
-    before = at(opening, -1) | (at(inner, -1) & (at(opening, -2) | (at(inner, -2) & third)))
-    wrong = at(comma, 0) & ~(after & before & ~at(begins, 0))
-    return None if wrong.any() else True
+    # Multiplying by the bit of the point, and one place more, moves the pattern in front of the point.
+    pattern = _FOURTHS * np.maximum(points << _ONE, _ONE) & cell
+    wrong = (commas != pattern) | ((commas & first) != 0)
+    wrong &= commas != 0
+    wrong |= (points & (points - _ONE)) != 0
+    return not wrong.any()

@@ -220,6 +220,8 @@ def _converted(rows: Measured) -> dict[str, dict[str, int]]:
 def _dictionary(codes: Ints, names: Sequence[str | None]) -> pa.DictionaryArray:
     """Return codes and names as an array of distinct values; the code -1 and the name None are null."""
     distinct = list(dict.fromkeys(name for name in names if name is not None))
+    if len(distinct) == len(names) and codes.dtype == np.int32 and not (len(codes) and codes.min() < 0):
+        return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(distinct, pa.string()))
     place = {name: number for number, name in enumerate(distinct)}
     # One more for the code -1, which Python's indexing finds at the end.
     target = np.array([-1 if name is None else place[name] for name in names] + [-1], dtype=np.int32)

@@ -50,10 +50,12 @@ def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
 
     def column(name: str) -> pd.Categorical:
         codes, values = cells.codes(name)
-        kept = [value for value in values if value]
-        place = {value: number for number, value in enumerate(kept)}
-        target = np.array([place.get(value, -1) for value in values], dtype=np.int32)
-        return pd.Categorical.from_codes(target[codes[first]], categories=pd.Index(kept, dtype=object))
+        chosen, kept = codes[first], values
+        if "" in values:
+            kept = [value for value in values if value]
+            place = {value: number for number, value in enumerate(kept)}
+            chosen = np.array([place.get(value, -1) for value in values], dtype=np.int32)[chosen]
+        return pd.Categorical.from_codes(chosen, categories=pd.Index(kept, dtype=object))
 
     return pd.DataFrame(
         {

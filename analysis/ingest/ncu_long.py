@@ -63,6 +63,7 @@ class NcuLong:
             needed=lambda names: names.index(col.VALUE) + 1,
             wanted=col.is_long,
             columns=_COLUMNS,
+            labels=(col.SECTION, col.METRIC, col.UNIT),
         )
         cells = identified(cells)
         launch, first = launches_of(cells)

@@ -81,12 +81,13 @@ def profile(
         )
     workload, assumed = guesses.workload_of(opened.name, hints)
     said = _device_names(measured) or [text for _, text in cells.other]
-    cc = built.kernel["cc"].astype(object)
-    cc = cc.where(cc.notna(), "")
-    gpu = guesses.gpu_of(cc.unique(), opened.name, hints, said)
+    # Distinct texts are few, launches are many.
+    which, found = pd.factorize(built.kernel["cc"], use_na_sentinel=False)
+    ccs = ["" if pd.isna(cc) else cc for cc in found]
+    gpu = guesses.gpu_of(ccs, opened.name, hints, said)
     # One code a launch instead of one string: a million launches share a single name.
-    same = pd.Categorical([workload]).take(np.zeros(len(cc), dtype=np.intp))
-    kernel = built.kernel.assign(workload=same, gpu=cc.map(gpu.by_cc).astype("category"))
+    same = pd.Categorical([workload]).take(np.zeros(len(which), dtype=np.intp))
+    kernel = built.kernel.assign(workload=same, gpu=pd.Categorical([gpu.by_cc.get(cc) for cc in ccs]).take(which))
     share, total = accounted(
         built.marks, measured.launch, measured.metric, measured.metric_names, built.values, len(kernel)
     )

@@ -147,9 +147,10 @@ def accounted(
     share = np.full(launches, np.nan)
     if family is None:
         return share, None
-    rows = (marks.family == marks.families.index(family.name)) & ~np.isnan(marks.values)
-    total = np.bincount(launch[rows], weights=marks.values[rows], minlength=launches)
-    any_row = np.bincount(launch[rows], minlength=launches) > 0
+    rows = np.flatnonzero((marks.family == marks.families.index(family.name)) & ~np.isnan(marks.values))
+    of = launch[rows]
+    total = np.bincount(of, weights=marks.values[rows], minlength=launches)
+    any_row = np.bincount(of, minlength=launches) > 0
     if family.kind == "percent":
         share[any_row] = total[any_row]
         return share, None

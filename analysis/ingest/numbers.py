@@ -64,6 +64,11 @@ class Separators:
     why: str
     guessed: bool = False
 
+    @property
+    def told(self) -> dict[str, str | bool | None]:
+        """The same for the report of a file."""
+        return {"decimal": self.decimal, "thousands": self.thousands, "why": self.why, "guessed": self.guessed}
+
 
 @dataclass(frozen=True)
 class Numbers:
@@ -98,7 +103,8 @@ def decide(columns: Sequence[pa.Array]) -> Separators:
         Proven by a value, or, where all values with a comma fit both readings, thousands, marked as guessed.
     """
     found = _Evidence()
-    with_comma = any(pc.any(pc.match_substring(column, ",")).as_py() for column in columns if len(column))
+    slices = (column.slice(start, _SLICE) for column in columns for start in range(0, len(column), _SLICE))
+    with_comma = any(pc.any(pc.match_substring(piece, ",")).as_py() for piece in slices)
     for column in columns:
         for start in range(0, len(column), _SLICE):
             found.look(_bare(column.slice(start, _SLICE)), with_comma)

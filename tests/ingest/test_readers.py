@@ -1,4 +1,4 @@
-"""The three readers of tables agree cell by cell wherever the faster ones dare to read at all."""
+"""The readers of tables agree cell by cell wherever the faster ones dare to read at all."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from analysis.ingest.csvexact import read_exact
 from analysis.ingest.csvfast import read_fast
 from analysis.ingest.csvheader import find_header
 from analysis.ingest.csvmixed import read_mixed
+from analysis.ingest.csvrepeats import read_repeats
 from analysis.ingest.format import Opened
 from analysis.ingest.opening import opened_files
 
@@ -30,6 +31,7 @@ def readers(opened: Opened, header: Header) -> dict[str, Cells | None]:
         "exact": read_exact(opened, header, PLAIN, **how),  # type: ignore[arg-type]
         "fast": read_fast(opened, header, PLAIN),
         "mixed": read_mixed(opened, header, PLAIN, **how),  # type: ignore[arg-type]
+        "repeats": read_repeats(opened, header, PLAIN, (col.SECTION, col.METRIC, col.UNIT)),
     }
 
 
@@ -53,7 +55,7 @@ def compare(path: Path, content: bytes) -> set[str]:
         found = readers(files[0], header)
     exact = found["exact"]
     assert exact is not None
-    for name in ("fast", "mixed"):
+    for name in ("fast", "mixed", "repeats"):
         other = found[name]
         if other is not None:
             assert table(other) == table(exact), name
@@ -69,10 +71,10 @@ REGULAR = long_form(profile_rows(5), before=PREAMBLE)
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (REGULAR, {"exact", "fast", "mixed"}),
-        (REGULAR.replace(b"\n", b"\r\n"), {"exact", "fast", "mixed"}),
-        (REGULAR.rstrip(b"\n"), {"exact", "fast", "mixed"}),
-        (REGULAR + b"\n\n==PROF== bye\n", {"exact", "fast", "mixed"}),
+        (REGULAR, {"exact", "fast", "mixed", "repeats"}),
+        (REGULAR.replace(b"\n", b"\r\n"), {"exact", "fast", "mixed", "repeats"}),
+        (REGULAR.rstrip(b"\n"), {"exact", "fast", "mixed", "repeats"}),
+        (REGULAR + b"\n\n==PROF== bye\n", {"exact", "fast", "mixed", "repeats"}),
         (REGULAR.replace(b'"2","4711"', b'\n\r\n"2","4711"', 1), {"exact", "mixed"}),
         (REGULAR.replace(b'"2","4711"', b'epoch 1\n==PROF== x\n"2","4711"', 1), {"exact", "mixed"}),
         (REGULAR.replace(b"(64, 2, 1)", b'(64, "2", 1)'), {"exact"}),
