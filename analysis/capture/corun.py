@@ -12,6 +12,7 @@ from typing import Any
 from analysis.capture import mps
 from analysis.capture.guard import Guard
 from analysis.capture.machine import Seen, Watch
+from analysis.capture.ncu import profilers_in
 from analysis.capture.process import Job, JobSpec, stop_all
 from analysis.capture.rate import LEAST_MARKS, rate
 from analysis.capture.readings import Reader
@@ -23,7 +24,6 @@ MECHANISMS = {"mps": "CUDA MPS", "time-slicing": "time-slicing"}
 RAN, DID_NOT_RUN = "ran", "did_not_run"
 #: Share of its length from which on a window is taken for whole.
 _WHOLE = 0.95
-_PROFILERS = ("ncu", "nv-nsight-cu-cli", "nsys", "nvprof")
 
 
 @dataclass(frozen=True)
@@ -112,13 +112,13 @@ def refuse_profilers(jobs: Sequence[JobSpec], mechanism: str) -> None:
         Counters taken under MPS are those of all clients together, and profiling serialises the kernels.
     """
     for job in jobs:
-        for word in job.command[:3]:
-            if Path(word).name in _PROFILERS:
-                raise UsageError(
-                    f"{job.name} runs under the profiler {Path(word).name}, which can't be combined with {mechanism}: "
-                    "its counters would be those of all jobs together, and kernels would wait for one another",
-                    "Profile the job alone (`stallscope capture ncu-command`), and measure co-runs without profiler.",
-                )
+        found = profilers_in(job.command)
+        if found:
+            raise UsageError(
+                f"{job.name} runs under the profiler {found[0]}, which can't be combined with {mechanism}: "
+                "its counters would be those of all jobs together, and kernels would wait for one another",
+                "Profile the job alone (`stallscope capture ncu-command`), and measure co-runs without profiler.",
+            )
 
 
 def measure(

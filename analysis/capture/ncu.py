@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,24 @@ COUNTERS = (
 )
 
 
+#: Profilers of this maker, by the names of their programs.
+PROFILERS = ("ncu", "nv-nsight-cu-cli", "nsys", "nvprof")
+
+#: From here on no compute capability is in sight.
+_BEYOND = 20.0
+_WORDS = re.compile(r"[^\s;&|()'\"]+")
+
+
+def profilers_in(command: Sequence[str]) -> list[str]:
+    """Return the profilers that a command starts: its program, what that is told to start, or a line for a shell."""
+    words = list(command[:3])
+    for text in command:
+        # What a shell is given as one word is a line of its own.
+        if any(character.isspace() for character in text):
+            words += _WORDS.findall(text)
+    return [name for word in words if (name := Path(word).name) in PROFILERS]
+
+
 def metrics(cc: str) -> list[str]:
     """Return the metrics to ask for on a compute capability such as ``8.0``.
 
@@ -54,6 +73,8 @@ def metrics(cc: str) -> list[str]:
         number = float(cc)
     except ValueError as error:
         raise UsageError(f"{cc!r} is no compute capability", "Write it as 8.0.") from error
+    if number >= _BEYOND:
+        raise UsageError(f"there is no GPU of compute capability {cc}", "Write that of your GPU, such as 8.0.")
     if number < 7.0:
         raise UsageError(
             f"Nsight Compute counts stalls from compute capability 7.0 (Volta) on, this GPU has {cc}",
@@ -94,8 +115,11 @@ def command(
     Raises
     ------
     UsageError
-        If the GPU is too old.
+        If the GPU is too old, or the job runs under a profiler already.
     """
+    found = profilers_in(job)
+    if found:
+        raise UsageError(f"the job runs under {found[0]} already", "Give the job's own command, without a profiler.")
     return [
         program, "--target-processes", "all", "--launch-skip", str(skip), "--launch-count", str(count),
         "--replay-mode", "kernel", "--clock-control", "base", "--csv", "--page", "raw", "--print-units", "base",

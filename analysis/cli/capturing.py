@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,14 +85,15 @@ def telemetry(
         "seconds": round(done.seconds, 3), "faults": list(done.faults),
     }  # fmt: skip
     reports, not_loaded = load(files, dataset, db) if out is None and done.samples else ([], None)
+    if not done.samples and out is None:
+        # A folder of its own, with a header and nothing else.
+        shutil.rmtree(path.parent, ignore_errors=True)
     if not done.samples:
         not_loaded = "; ".join(done.faults) or "there is no GPU"
 
     def tell(screen: Screen) -> None:
-        screen.line(
-            f"{done.samples:,} samples of {', '.join(done.gpus) or 'no GPU'} in {done.seconds:.1f} s: {path}",
-            style="bold",
-        )  # fmt: skip
+        what = f"{done.samples:,} samples of {', '.join(done.gpus)}" if done.samples else "Nothing was recorded"
+        screen.line(f"{what} in {done.seconds:.1f} s{f': {path}' if done.samples else ''}.", style="bold")
         for fault in done.faults:
             screen.line(fault, style="yellow")
         if not_loaded and done.samples:

@@ -99,6 +99,14 @@ def _guarded(run: Callable[[], Any], *, as_json: bool) -> int:
         if hasattr(error, "format_message") and hasattr(error, "show"):
             error.show()
             return _refuse(error.format_message(), WRONG_USAGE, as_json=as_json)
+        if type(error).__name__ == "CatalogException":
+            told = _one_line(str(error))[:200]
+            sentence = (
+                f"The tables of the database are not those of the schema that it names ({told}). "
+                "Restore a backup with `stallscope restore`, or name another file with --db."
+            )
+            sys.stderr.write(f"Error: {sentence}\n")
+            return _refuse(sentence, REFUSED, as_json=as_json)
         traceback.print_exc()
         sentence = (
             f"StallScope failed: {type(error).__name__}: {error}. This is a fault of StallScope, not of your input."

@@ -47,7 +47,7 @@ def serve(
     ] = False,
     secrets: Annotated[
         Path | None,
-        typer.Option("--secrets", metavar="FILE", help="TOML file with the section [auth], for signing in."),
+        typer.Option("--secrets", metavar="FILE", help="TOML file with the section `auth`, for signing in."),
     ] = None,
 ) -> None:
     """Start the browser application and the programming interface; Ctrl-C ends both."""

@@ -78,6 +78,9 @@ def test_wrong_lines_are_refused_with_the_cure(job: Path, as_json: Json, tmp_pat
             "clients of MPS",
         ),
         (["corun", "--json", "--", "ncu", "x", ":::", "y"], "profiler ncu"),
+        (["corun", "--json", "--", "sh", "-c", "exec /opt/bin/nsys profile x", ":::", "y"], "profiler nsys"),
+        (["ncu-command", "--json", "--cc", "8.0", "--", "ncu", "x"], "runs under ncu already"),
+        (["ncu-command", "--json", "--cc", "99.9", "--", "x"], "no GPU of compute capability"),
         (["telemetry", "--json", "--interval", "5ms"], "5 ms is too short"),
         (["ncu-command", "--json", "--cc", "6.0", "--", "x"], "nvprof"),
     ):

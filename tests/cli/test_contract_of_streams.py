@@ -15,6 +15,7 @@ from typer.testing import Result
 
 from analysis.cli import running
 from analysis.errors import CancelledError, NotFoundError, UsageError
+from analysis.store.database import Database
 
 Run = Callable[..., Result]
 Process = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -105,7 +106,7 @@ def test_a_missing_database_is_named_and_not_made(as_json: Callable[..., Any], d
 def test_a_database_that_cannot_be_made_or_read_is_a_sentence(as_json: Callable[..., Any], tmp_path: Path) -> None:
     broken = tmp_path / "broken.duckdb"
     broken.write_text("no database")
-    assert "can't be opened" in as_json("check", "--db", broken, code=1)["error"]
+    assert "is no DuckDB database" in as_json("check", "--db", broken, code=1)["error"]
     (tmp_path / "file").touch()
     assert "can't be made" in as_json("import", broken, "--db", tmp_path / "file" / "x.duckdb", code=1)["error"]
 
@@ -151,3 +152,27 @@ def test_help_does_not_load_the_engines(process: Process) -> None:
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert done.stdout.strip().endswith("[]"), done.stdout[-300:] + done.stderr
+
+
+def test_tables_that_are_not_those_of_their_schema_are_said_in_a_sentence(cli: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.duckdb"
+    with Database(path) as database, database.write() as cursor:
+        cursor.execute("DROP TABLE excluded")
+        cursor.execute("DROP TABLE source")
+    done = cli("datasets", "list", "--json", "--db", path)
+    assert done.exit_code == 1
+    assert "not those of the schema" in json.loads(done.stdout)["error"]
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_recorded_leaves_nothing(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STALLSCOPE_NVML", raising=False)
+    done = cli("capture", "telemetry", "--seconds", "0.1", "--db", tmp_path / "a.duckdb")
+    if done.exit_code == 0:
+        pytest.skip("a GPU answers here")
+    assert "Nothing was recorded" in done.stdout
+    assert not list((tmp_path / "captures").iterdir())
+
+
+def test_help_says_the_section_for_signing_in(cli: Run) -> None:
+    assert "section `auth`" in " ".join(cli("serve", "--help").stdout.replace("│", " ").split())
