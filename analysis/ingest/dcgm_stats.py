@@ -14,8 +14,9 @@ from analysis.ingest.quantities import no_value
 from analysis.ingest.tool_profile import Account
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed
 
-_MARK = re.compile(r"^Successfully retrieved statistics for\s+(?:job:?|process)", re.MULTILINE | re.IGNORECASE)
-_JOB = re.compile(r"^Successfully retrieved statistics for\s+job:?\s*(?P<job>.+?)\.?\s*$", re.IGNORECASE)
+_MARK = re.compile(r"^Successfully retrieved [\w ]{1,40} for\s+(?:job:?|process)", re.MULTILINE | re.IGNORECASE)
+_PART = re.compile(r"^[|+]-+\s+(?:Execution|Performance|Event|Slowdown) Stats\s+-+[+|]", re.MULTILINE)
+_JOB = re.compile(r"^Successfully retrieved [\w ]{1,40} for\s+job:?\s*(?P<job>.+?)\.?\s*$", re.IGNORECASE)
 _ROW = re.compile(r"^\|(?P<name>[^|]*)\|(?P<value>[^|]*)\|\s*$")
 _SECTION = re.compile(r"^[|+]-+\s+(?P<name>[A-Za-z][^-+]*?)\s+-+[+|]")
 _GPU = re.compile(r"^\|\s*GPU ID:\s*(?P<gpu>\S+)\s*\|")
@@ -35,8 +36,8 @@ class DcgmStats:
     title = "DCGM, dcgmi stats of a job"
 
     def sniff(self, opened: Opened) -> bool:
-        """Say whether the text begins as dcgmi's report does."""
-        return _MARK.search(opened.head) is not None
+        """Say whether the text begins as dcgmi's report does, or holds its parts where the beginning is cut off."""
+        return _MARK.search(opened.head) is not None or _PART.search(opened.head) is not None
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read all figures; texts are set aside by rule.
@@ -77,7 +78,8 @@ class DcgmStats:
                     if not name:
                         faults.append((number, None, "has a value without a name", line[:500]))
                         continue
-                    if not figures:
+                    # A time is no figure, and yet it is read: the end of the job is when the figures were taken.
+                    if not figures and name not in _TIMES:
                         aside.add(TEXT, [number])
                     of = f"{job} {process}" if process else job
                     rows += [(counter, amount, unit, job, device, of, why if why else None)
@@ -97,7 +99,9 @@ class DcgmStats:
         return telemetry.build(
             self.name, opened, hints, readings,
             Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), aside),
-            report={"job": job, "sections": section}, warnings=["Each figure is one number for the whole job."],
+            report={"job": job, "sections": section},
+            warnings=["Each figure is one number for the whole job."]
+            + ([] if job or hints.workload else ["The file doesn't say which job it is of; `--workload` names it."]),
         )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ class _Summary:
         """
         blocks = find_blocks(opened, "Name", self._is)
         blocks = blocks if any(block.wanted for block in blocks) else find_blocks(opened, "Operation", self._is)
-        aside = Aside()
+        aside, separators = Aside(), None
         read, skipped, other = 0, 0, 0
         kernels: list[pd.DataFrame] = []
         metrics: list[pd.DataFrame] = []
@@ -66,6 +66,7 @@ class _Summary:
             if not block.rows:
                 continue
             kernel, metric, checked, others = self._table(opened, block)
+            separators = separators or checked.separators
             start = sum(len(part) for part in kernels)
             read += checked.cells.rows_read
             aside.add(NOT_A_KERNEL, others)
@@ -93,6 +94,7 @@ class _Summary:
             Account(read, pd.concat(rejected, ignore_index=True), aside),
             said=first.header.before,
             report={"lines_skipped": skipped, "lines_skipped_first": list(first.header.before[:20]),
+                    "separators": separators.told if separators else None,
                     "tables": len(blocks), "reports": sorted(reports), "duration_from": "average of the summary"},
             warnings=warnings,
         )  # fmt: skip

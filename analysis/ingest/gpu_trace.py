@@ -44,7 +44,7 @@ class GpuTrace:
             If there is no kernel in it, or no row can be understood.
         """
         blocks = find_blocks(opened, "Duration", is_trace)
-        aside = Aside()
+        aside, separators = Aside(), None
         read, skipped = 0, 0
         kernels: list[pd.DataFrame] = []
         metrics: list[pd.DataFrame] = []
@@ -57,6 +57,7 @@ class GpuTrace:
             if not block.rows:
                 continue
             kernel, metric, checked, memory = _table(opened, block)
+            separators = separators or checked.separators
             start = sum(len(part) for part in kernels)
             read += checked.cells.rows_read
             aside.add(MEMORY, memory)
@@ -79,6 +80,7 @@ class GpuTrace:
             Account(read, pd.concat(rejected, ignore_index=True), aside),
             said=first.header.before,
             report={"lines_skipped": skipped, "lines_skipped_first": list(first.header.before[:20]),
+                    "separators": separators.told if separators else None,
                     "tables": len(blocks), "duration_from": "the trace"},
             warnings=warnings,
         )  # fmt: skip

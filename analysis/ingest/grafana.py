@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.errors import InputRefusedError, Where
-from analysis.ingest import telemetry
+from analysis.ingest import grafana_long, telemetry
 from analysis.ingest.cells import Header
 from analysis.ingest.checked import Checked
 from analysis.ingest.csvexact import read_exact
@@ -21,7 +21,7 @@ from analysis.store.parsed import Parsed
 
 _SERIES = re.compile(r"(?P<name>(?:DCGM_FI_|DCGM_EXP_|dcgm_)\w+)\s*(?:\{(?P<labels>.*)\})?")
 _LABEL = re.compile(r'(?P<key>[A-Za-z_]\w*)\s*[=:]\s*"?(?P<text>[^",}]*)"?')
-_TIME = ("time", "timestamp", "date")
+_TIME = grafana_long.TIME
 
 
 def _wanted(names: tuple[str, ...]) -> bool:
@@ -30,14 +30,14 @@ def _wanted(names: tuple[str, ...]) -> bool:
 
 
 class Grafana:
-    """Reads Grafana's CSV: of one query with its labels in the column names, or with labels as columns."""
+    """Reads Grafana's CSV: with labels in the names of columns or as columns, or a row a sample."""
 
     name = "grafana-csv"
     title = "Grafana, CSV of DCGM metrics"
 
     def sniff(self, opened: Opened) -> bool:
         """Say whether a header with a time and DCGM's fields stands in the first lines."""
-        return _find(opened) is not None
+        return _find(opened) is not None or grafana_long.find(opened) is not None
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the samples; empty cells are no samples, as series rarely share all their times.
@@ -48,6 +48,9 @@ class Grafana:
             If there is no row, or none can be used.
         """
         header = _find(opened)
+        long = grafana_long.find(opened) if header is None else None
+        if long is not None:
+            return grafana_long.parse(opened, hints, long, self.name)
         if header is None:
             raise InputRefusedError("there is no table of Grafana in it", "Export it again.", Where(opened.name))
         check_width(header, opened.name)
@@ -59,8 +62,10 @@ class Grafana:
         time = next(name for name in header.names if name.casefold() in _TIME)
         series = {name: found for name in header.names if (found := _SERIES.search(name)) is not None}
         others = [name for name in header.names if name != time and name not in series]
+        separators = None
         if cells.count:
             checked = Checked(cells, tuple(series))
+            separators = checked.separators.told
             codes, texts = cells.codes(time)
             times, wrong = telemetry.moments(texts)
             checked.reject(time, (wrong | np.isnat(times))[codes], "is no time that is known here")
@@ -84,7 +89,8 @@ class Grafana:
                     )  # fmt: skip
         return telemetry.build(
             self.name, opened, hints, readings, Account(cells.rows_read, cells.rejects.frame()),
-            report={"header_line": header.line, "series": len(series), "columns_taken_as_labels": others},
+            report={"header_line": header.line, "separators": separators, "series": len(series),
+                    "columns_taken_as_labels": others},
         )  # fmt: skip
 
 

@@ -62,7 +62,9 @@ def workload_of(name: str, hints: Hints) -> tuple[str, tuple[str, ...]]:
     if hints.workload:
         return hints.workload, ()
     own = stem(name)
-    return own, (f"No workload was given, so it is called {own!r} after the file; `--workload` names it.",)
+    shorter, _ = suggested_workload(name)
+    browser = f" (the browser leaves the GPU out and suggests {shorter!r})" if shorter != own else ""
+    return own, (f"No workload was given, so it is called {own!r} after the file{browser}; `--workload` names it.",)
 
 
 def suggested_workload(name: str) -> tuple[str, WorkloadParts]:

@@ -11,6 +11,7 @@ import structlog
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping
+from analysis.ingest.filenames import told_apart
 from analysis.ingest.format import Hints
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
@@ -58,15 +59,17 @@ def import_paths(
     """
     hints = Hints(workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
     reports: list[ImportReport] = []
-    for path in paths:
-        found = list(_expand(Path(path)))
+    given = [(path, list(_expand(Path(path)))) for path in paths]
+    files = list(dict.fromkeys(file for _, found in given for file in found))
+    names = dict(zip(files, told_apart(files), strict=True))
+    for path, found in given:
         if not found:
             what, cure = "there is no such file", "Check the path; it is read on the machine that runs this."
             if Path(path).is_dir():
                 what, cure = "the folder holds no files", "Give the folder with the exported files."
             reports.append(_refused(str(path), InputRefusedError(what, cure, Where(str(path)))))
         for file in found:
-            reports += import_all(db, file, hints=hints)
+            reports += import_all(db, file, name=names[file], hints=hints)
     return reports
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,13 @@ from analysis.reference.stall_reasons import looks_like_stall, nearest, resolve
 COMMAND = (
     "ncu --csv --page raw --print-units base --section WarpStateStats --section SchedulerStats --section SpeedOfLight "
     "--section MemoryWorkloadAnalysis --section Occupancy --section LaunchStats --log-file profile.csv YOUR COMMAND"
+)
+
+#: The same of nvprof, for GPUs that Nsight Compute doesn't support: those before Volta.
+COMMAND_OLD = (
+    "nvprof --csv --log-file profile.csv --metrics "
+    "stall_memory_dependency,stall_exec_dependency,stall_inst_fetch,stall_sync,stall_texture,stall_pipe_busy,"
+    "stall_constant_memory_dependency,stall_memory_throttle,stall_not_selected,stall_other YOUR COMMAND"
 )
 
 #: Units of the GPU that metric names begin with; a name that begins otherwise has lost its first letters.
@@ -34,7 +42,7 @@ def unavailable(metric: Ints, names: Sequence[str], missing: Bools) -> list[dict
     Returns
     -------
     list of dict
-        metric, rows, nearest (None where the name is no stall metric or is spelt right).
+        metric, rows, nearest (None where the name is spelt right, or nothing tells what was meant).
     """
     if not missing.any():
         return []
@@ -43,7 +51,7 @@ def unavailable(metric: Ints, names: Sequence[str], missing: Bools) -> list[dict
     out: list[dict[str, object]] = []
     for code in np.flatnonzero((absent > 0) & (absent == rows)):
         name = names[int(code)]
-        better = None if resolve(name) else nearest(name)
+        better = None if resolve(name) else nearest(name) or completed(name, names)
         out.append({"metric": name, "rows": int(absent[code]), "nearest": better})
     return out
 
@@ -72,6 +80,28 @@ def corrupt(names: Sequence[str]) -> list[str]:
         if shortened or any(other.endswith(rest) for other in whole):
             found.append(name)
     return found
+
+
+def completed(name: str, names: Sequence[str]) -> str | None:
+    """Give a name back the first letters that it lost, from the file's other names that go on in the same way.
+
+    Examples
+    --------
+    >>> completed("msp__issue_inst0.sum", ["smsp__issue_active.sum", "smsp__inst_issued.sum"])
+    'smsp__issue_inst0.sum'
+    """
+    if _prefix(name) in _UNITS or not re.fullmatch(r"[a-z0-9_]+(?:\.[a-z_0-9]+)+", name):
+        return None
+    begin = name[: name.index("__") + 2] if "__" in name[:12] else name[:12]
+    lost = Counter(
+        other[: other.index(begin)]
+        for other in names
+        if begin in other and not other.startswith(begin) and _prefix(other) in _UNITS
+    )
+    if not lost or len(begin) < 4:
+        return None
+    (most, _), *_rest = lost.most_common(1)
+    return f"{most}{name}" if _prefix(f"{most}{name}") in _UNITS else None
 
 
 def _prefix(name: str) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest import ncu_advice
 from analysis.ingest.cells import Cells, Ints
 from analysis.ingest.csvheader import find_header
 from analysis.ingest.csvtext import read_table
@@ -22,11 +23,7 @@ from analysis.store.parsed import Parsed
 KERNEL, DEVICE, INVOCATIONS, METRIC, EVENT = "Kernel", "Device", "Invocations", "Metric Name", "Event Name"
 _NUMBERS = ("Min", "Max", "Avg")
 FAMILY = "nvprof"
-COMMAND = (
-    "nvprof --csv --log-file profile.csv --metrics "
-    "stall_memory_dependency,stall_exec_dependency,stall_inst_fetch,stall_sync,stall_texture,stall_pipe_busy,"
-    "stall_constant_memory_dependency,stall_memory_throttle,stall_not_selected,stall_other YOUR COMMAND"
-)
+COMMAND = ncu_advice.COMMAND_OLD
 
 
 def _wanted(names: tuple[str, ...]) -> bool:
@@ -88,8 +85,7 @@ class NvprofMetrics:
                 "header_line": header.line,
                 "metrics": sorted(set(metric["metric"])),
                 "not_available": sorted(set(metric["metric"][np.isnan(metric["value"])])),
-                "separators": {"decimal": separators.decimal, "thousands": separators.thousands,
-                               "why": separators.why, "guessed": separators.guessed},
+                "separators": separators.told,
             },
             warnings=_warnings(metric),
             command=COMMAND,

@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.filenames import told_apart
 from analysis.ingest.format import Opened
 from analysis.ingest.magic import START_BYTES, is_binary, packing
 from analysis.ingest.tararchive import unpack_tar
@@ -120,15 +121,18 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int, budget: Bu
         below = folder / f"{kind}-{depth}-{path.name[-20:]}"
         below.mkdir()
         found: list[Opened] = []
-        for member, target in list(unpack(path, below, where, budget)):
+        members = list(unpack(path, below, where, budget))
+        names = told_apart([PurePosixPath(member) for member, _ in members])
+        for member, (_, target) in zip(names, members, strict=True):
             found += _open(target, f"{name}/{member}", target.stat().st_size, below, depth + 1, budget)
         return found
     if kind is not None:
         target = folder / f"unpacked-{depth}-{path.name[-20:]}"
         unpack_stream(path, kind, target, where, budget)
         # A packed tar archive is one archive to those who made it.
-        deeper = depth + (packing(_start(target)) != "tar")
-        return _open(target, _SUFFIX.sub("", name), size, folder, deeper, budget)
+        if packing(_start(target)) == "tar":
+            return _open(target, name, size, folder, depth, budget)
+        return _open(target, _SUFFIX.sub("", name), size, folder, depth + 1, budget)
     stats = measure(path)
     if is_binary(start):
         stats = replace(stats, encoding="binary")

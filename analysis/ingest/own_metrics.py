@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from analysis.ingest.units import base
 from analysis.reference import stall_reasons
 
 _UNIT = re.compile(r"\s*[\[(](?P<unit>[^\[\]()]{0,30})[\])]\s*$")
@@ -30,6 +31,16 @@ class Metric:
     unit: str | None
     family: str | None
     reason: str | None
+
+    @property
+    def base(self) -> str | None:
+        """The base unit."""
+        return base(self.unit or "").name
+
+    @property
+    def factor(self) -> float:
+        """What takes a value to the base unit."""
+        return base(self.unit or "").factor
 
 
 def metric(column: str) -> Metric:

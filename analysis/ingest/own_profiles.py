@@ -142,8 +142,8 @@ def _kernels(
         pd.DataFrame(
             {
                 "launch": launch, "line": rows.index, "section": "own table", "metric": metrics[name].name,
-                "unit": metrics[name].unit, "value": numbers.reindex(rows.index), "family": metrics[name].family,
-                "reason": metrics[name].reason,
+                "unit": metrics[name].base, "value": numbers.reindex(rows.index) * metrics[name].factor,
+                "family": metrics[name].family, "reason": metrics[name].reason,
             }
         ).dropna(subset=["value"])
         for name, numbers in values.items()

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.csvheader import MAX_COLUMNS
 from analysis.ingest.format import Opened
@@ -114,6 +117,9 @@ def _binary(opened: Opened) -> tuple[str, str] | None:
     packed = other_packing(opened.magic)
     if packed is not None:
         return f"the file is packed with {packed}", "Unpack it, or pack it with gzip, zip or tar."
+    cut = _cut_off(opened)
+    if cut is not None:
+        return cut
     for magic, what, cure in _BINARY:
         if opened.magic.startswith(magic):
             return f"this is {what}", cure.format(shown)
@@ -131,6 +137,29 @@ def _binary(opened: Opened) -> tuple[str, str] | None:
     return None
 
 
+def _cut_off(opened: Opened) -> tuple[str, str] | None:
+    """Recognise a database or a Parquet file that ends before its end."""
+    size = opened.path.stat().st_size
+    again = "Copy or download it again and load it then."
+    if opened.magic.startswith(b"PAR1"):
+        with opened.path.open("rb") as file:
+            file.seek(max(0, size - 4))
+            if file.read(4) != b"PAR1":
+                return "this is a Parquet file that is cut off before its end", again
+        try:
+            parquet.read_schema(opened.path)
+        except (pa.ArrowException, OSError, ValueError):
+            return "this is a Parquet file that is damaged", again
+    if opened.magic.startswith(b"SQLite format 3\x00") and len(opened.magic) >= 100:
+        page = int.from_bytes(opened.magic[16:18], "big")
+        pages = int.from_bytes(opened.magic[28:32], "big")
+        # The number of pages counts where the database was last written by a version that keeps it.
+        kept = opened.magic[24:28] == opened.magic[92:96]
+        if kept and size < pages * (page if page != 1 else 1 << 16):
+            return "this is an SQLite database that is cut off before its end", again
+    return None
+
+
 def _is_mostly_text(stats: TextStats) -> bool:
     return 0 < stats.nuls - stats.last_nuls < stats.size / 5 and stats.newlines > stats.size / 1000
 
@@ -139,6 +168,9 @@ def _text(opened: Opened) -> tuple[str, str]:
     head = opened.head
     if not head.strip():
         return "the file holds nothing but blanks", "Export it again."
+    near = near_miss(head)
+    if near is not None:
+        return near
     start = head.lstrip()[:400].lower()
     if start.startswith("version https://git-lfs"):
         return "this is a pointer of Git LFS, not the file itself", "Fetch the file with `git lfs pull` and load that."
@@ -151,9 +183,6 @@ def _text(opened: Opened) -> tuple[str, str]:
             + NCU_EXPORT.format("REPORT.ncu-rep")
             + "`, and load that.",
         )
-    near = near_miss(head)
-    if near is not None:
-        return near
     lines = head.splitlines()
     fault = profiler_fault(lines)
     if fault is not None:

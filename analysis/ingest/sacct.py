@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,10 @@ _TIME = re.compile(r"^(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?
 _BY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50, "E": 2.0**60}
 _UNITS = {"cpu": "s", "energy": "J", "mem": "byte", "vmem": "byte", "gres/gpumem": "byte", "gres/gpuutil": "%",
           "fs/disk": "byte", "pages": None}  # fmt: skip
+_UTILISATION = "gres/gpuutil"
+_HELD = re.compile(r"gres/gpu(?::[\w.-]+)?=(\d+)")
+#: Unit of a utilisation that is a sum over several GPUs.
+SUMMED = "% of one GPU"
 NO_USAGE = "no_usage"
 
 
@@ -65,6 +70,7 @@ class Sacct:
         ends = telemetry.moments([_moment(known, row) for row in range(cells.count)])[0]
         # One list for each counter, filled row by row: a file has thousands of jobs, not millions.
         collected: dict[tuple[str, str | None], list[tuple[float, int]]] = {}
+        summed = 0
         for row in range(cells.count):
             line = int(cells.lines[row])
             job = known[JOB][row].strip()
@@ -77,8 +83,11 @@ class Sacct:
             elif not parsed:
                 aside.add(NO_USAGE, [line])
             else:
+                gpus_held = _gpus_held(known, row)
                 for name, value, unit in parsed:
                     if value is not None:
+                        if _UTILISATION in name and (gpus_held > 1 or (not gpus_held and value > 100)):
+                            unit, summed = SUMMED, summed + 1
                         collected.setdefault((name, unit), []).append((value, row))
         for (name, unit), found in collected.items():
             rows = [row for _, row in found]
@@ -92,8 +101,33 @@ class Sacct:
             self.name, opened, hints, readings,
             Account(cells.rows_read, cells.rejects.frame(), aside),
             report={"header_line": header.line, "usage": usage},
-            warnings=["Each figure is one number for a whole job or step; the workload is its name, or its number."],
+            warnings=_warnings(collected, summed),
         )  # fmt: skip
+
+
+def _warnings(collected: Mapping[tuple[str, str | None], object], summed: int) -> list[str]:
+    out = ["Each figure is one number for a whole job or step; the workload is its name, or its number."]
+    if summed:
+        out.append(
+            f"Slurm gives gpuutil as the sum over the GPUs of a job, so it may be above 100: {summed:,} "
+            f"{'figure is' if summed == 1 else 'figures are'} kept in percent of one GPU."
+        )
+    if not any("gres/gpu" in name for name, _ in collected):
+        out.append(
+            "There is no figure of a GPU in it. Slurm records them where slurm.conf has "
+            "`AccountingStorageTRES=gres/gpuutil,gres/gpumem` and gres.conf `AutoDetect=nvml`."
+        )
+    return out
+
+
+def _gpus_held(known: dict[str, list[str]], row: int) -> int:
+    """Return how many GPUs a job or step was given; 0 where the account doesn't say."""
+    for name in ("AllocTRES", "ReqTRES"):
+        counts = _HELD.findall(known[name][row]) if name in known else []
+        if counts:
+            # With a model the same GPUs stand twice: gres/gpu=2,gres/gpu:a100=2.
+            return max(int(count) for count in counts)
+    return 0
 
 
 def _read(opened: Opened, header: Header) -> Cells:

@@ -76,7 +76,8 @@ class SmiLog:
         return telemetry.build(
             self.name, opened, hints, readings, Account(cells.rows_read, cells.rejects.frame()),
             era="without header" if headless else "own header" if own else None,
-            report={"header_line": header.line, "lines_skipped": cells.other_count,
+            report={"header_line": header.line, "lines_skipped": cells.other_count + (header.line == 0),
+                    "lines_skipped_first": [f"{line}: {text[:200]}" for line, text in cells.other[:20]],
                     "columns_taken_as": own,
                     "columns_not_read": [item.written for item in columns if item.role == "other"],
                     "separators": checked.separators.why if checked else None},
@@ -109,7 +110,11 @@ def _samples(
         at = times[codes]
     else:
         warnings.append("There is no time in the log; add `timestamp` to the query to have one.")
-    read = [(item, checked.number(item.written, required=False)) for item in counters if item.counter != "pstate"]
+    read = [
+        (item, checked.number(item.written, required=False, least=None if item.unit == "C" else 0.0))
+        for item in counters
+        if item.counter != "pstate"
+    ]
     good = checked.good
 
     def texts_of(role: str) -> list[str | None] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.unpacking import MAX_MEMBERS, Budget, check_count, check_size, wanted
@@ -45,7 +45,7 @@ def unpack_tar(path: Path, folder: Path, where: Where, budget: Budget) -> Iterat
     Yields
     ------
     tuple of str and Path
-        Name of the file without its folders, and its content.
+        Name of the file in the archive, which is no path to trust, and its content.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def unpack_tar(path: Path, folder: Path, where: Where, budget: Budget) -> Iterat
                     raise tarfile.ReadError("a file without content")
                 with content:
                     budget.copy(content, target, max(path.stat().st_size, 1), where)
-                yield PurePosixPath(info.name).name, target
+                yield info.name, target
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise _damaged(where) from error
 

@@ -120,7 +120,7 @@ def build(
     )
     reasons, families = _stalls(metric)
     lacking = ncu_advice.missing_for_stalls(reasons, False, bool(rows["duration_ns"].notna().any()))
-    wanted = command or ncu_advice.COMMAND
+    wanted = command or (ncu_advice.COMMAND_OLD if _before_volta(gpu) else ncu_advice.COMMAND)
     if lacking:
         told.append(f"{' '.join(lacking)} To get what is missing, profile with `{wanted}`.")
     frames: dict[str, Frame] = {"workload": guesses.workload_frame(workload), "kernel": rows}
@@ -156,6 +156,13 @@ def build(
             *told,
         ),
     )
+
+
+def _before_volta(names: Sequence[str | None]) -> bool:
+    """Say whether Nsight Compute supports none of these GPUs: those before compute capability 7.0."""
+    table = gpus.load()
+    known = {name for name in names if name in table.index}
+    return bool(known) and all(float(str(table.at[name, "cc"])) < 7.0 for name in known)
 
 
 def _stalls(metric: pd.DataFrame | pa.Table | None) -> tuple[list[str], list[str]]:

@@ -127,7 +127,7 @@ def unpack_zip(path: Path, folder: Path, where: Where, budget: Budget) -> Iterat
     Yields
     ------
     tuple of str and Path
-        Name of the member without its folders, and its content.
+        Name of the member in the archive, which is no path to trust, and its content.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def unpack_zip(path: Path, folder: Path, where: Where, budget: Budget) -> Iterat
                 target = folder / f"member-{number}"
                 with archive.open(info) as packed:
                     budget.copy(packed, target, max(info.compress_size, 1), where)
-                yield PurePosixPath(info.filename).name, target
+                yield info.filename.replace("\\", "/"), target
     except (zipfile.BadZipFile, ValueError, OverflowError, struct.error) as error:
         raise _damaged(where) from error
     except OSError as error:

@@ -83,7 +83,7 @@ def test_the_files_of_a_tar_archive_stay_apart(tmp_path: Path, suffix: str, form
     path = tmp_path / "runs.tar"
     path.write_bytes(PACKERS.get(suffix, bytes)(tar(members, form)))
     with opened_files(path, spool=tmp_path / "spool") as files:
-        assert [file.name.rpartition("/")[2] for file in files] == ["a.csv", "b.csv", "c"]
+        assert [file.name for file in files] == [f"runs.tar/{name}" for name in ("a.csv", "b.csv", "c")]
         assert [file.path.read_bytes() for file in files] == [members["run/é/a.csv"], OTHER, b"y"]
 
 
@@ -146,3 +146,23 @@ def test_nul_bytes_in_a_text(database: Database, tmp_path: Path) -> None:
     report = import_file(database, path)
     assert (report.status, report.rows_rejected) == ("loaded", 0)
     assert any("65,536 NUL bytes at its end were left out" in text for text in report.warnings), report.warnings
+
+
+def test_files_of_one_name_are_told_apart(database: Database, tmp_path: Path) -> None:
+    """Two profiles called after their files must not become one workload."""
+    archive = tmp_path / "runs.tar"
+    archive.write_bytes(tar({"../bert/p.csv": GOOD, "gpt/p.csv": OTHER, "gpt/q.csv": b"%PDF-1"}))
+    reports = import_paths(database, [archive])
+    assert [report.file.rpartition("/")[2] for report in reports] == ["bert-p.csv", "gpt-p.csv", "q.csv"]
+    for folder, content in (("one", GOOD + b"\n"), ("two", OTHER + b"\n")):
+        (tmp_path / "runs" / folder).mkdir(parents=True)
+        (tmp_path / "runs" / folder / "p.csv").write_bytes(content)
+    again = import_paths(database, [tmp_path / "runs"])
+    assert [report.report["workload"] for report in [*reports[:2], *again]] == ["bert-p", "gpt-p", "one-p", "two-p"]
+
+
+def test_a_name_without_the_gpu_is_said(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "bert-a100-base.csv").write_bytes(GOOD)
+    (report,) = import_paths(database, [tmp_path / "bert-a100-base.csv"])
+    assert report.report["workload"] == "bert-a100-base"
+    assert any("the browser leaves the GPU out and suggests 'bert-base'" in text for text in report.warnings)

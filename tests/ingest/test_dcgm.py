@@ -15,6 +15,7 @@ from tool_files import ENCODINGS, ENDS, imported, parsed, written
 
 from analysis.ingest.dcgm_fields import blanked
 from analysis.ingest.importer import import_file
+from analysis.interference.checks import RULES
 from analysis.store.database import Database
 
 FIELD = "DCGM_FI_PROF_SM_ACTIVE"
@@ -152,6 +153,37 @@ def test_sacct(database: Database, tmp_path: Path) -> None:
     assert samples(database, "TRESUsageInAve cpu")["value"][0] == 87000
 
 
+def test_sacct_sums_over_gpus(database: Database, tmp_path: Path) -> None:
+    """The utilisation of a job is the sum over its GPUs: 150 on two of them is no value above its peak."""
+    lines = [
+        "JobID|JobName|AllocTRES|TRESUsageInAve",
+        "1|a|gres/gpu:a100=2|gres/gpuutil=150", "2|b|gres/gpu=1|gres/gpuutil=80",
+        "3|c|cpu=1|gres/gpuutil=180", "4|d|gres/gpu=1|gres/gpuutil=140",
+    ]  # fmt: skip
+    report = imported(database, written(tmp_path / "s.txt", lines))
+    use = samples(database, "TRESUsageInAve gres/gpuutil").sort_values("entity")
+    assert use["unit"].tolist() == ["% of one GPU", "%", "% of one GPU", "%"]
+    assert any("sum over the GPUs" in text for text in report.warnings)
+    (finding,) = RULES["above-peak"](database, "own")
+    assert finding.rows["value"].tolist() == [140.0]
+    none = imported(database, written(tmp_path / "n.txt", ["JobID|TRESUsageInAve", "1|cpu=00:50:00,mem=1000K"]))
+    assert any("no figure of a GPU" in text and "AccountingStorageTRES" in text for text in none.warnings)
+
+
+def test_grafana_long_table(database: Database, tmp_path: Path) -> None:
+    """Prometheus' series as rows: a time, a value, the name of the counter, and labels."""
+    lines = ['"Time","Value","__name__","gpu","pod"']
+    lines += [f"2026-01-03 15:36:{second},{second},{FIELD},{gpu},p{gpu}" for second in (10, 11, 12) for gpu in (0, 1)]
+    lines += ["2026-01-03 15:36:13,5,up,,", "never,5,x,,", f"2026-01-03 15:36:14,oops,{FIELD},0,p0"]
+    report = imported(database, written(tmp_path / "g.csv", lines))
+    assert (report.format, report.rows_read, report.rows_rejected) == ("grafana-csv", 9, 2)
+    assert report.set_aside == {"other_metric": 1}
+    active = samples(database, FIELD).sort_values(["workload", "measured_at"])
+    assert active["value"].tolist() == [10, 11, 12] * 2
+    assert active["workload"].tolist() == ["p0"] * 3 + ["p1"] * 3
+    assert active["device"].tolist() == ["0"] * 3 + ["1"] * 3
+
+
 def test_dcgmi_stats(database: Database, tmp_path: Path) -> None:
     lines = [
         "Successfully retrieved statistics for job: demo.", "+----------+----------+", "| GPU ID: 0            |",
@@ -166,13 +198,17 @@ def test_dcgmi_stats(database: Database, tmp_path: Path) -> None:
         "dcgmi-stats",
         7,
         0,
-        {"text": 3},
+        {"text": 1},
     )
     assert samples(database, "Power Usage Max")["value"][0] == 130.5
     energy = samples(database, "Energy Consumed").iloc[0]
     assert (energy["value"], energy["unit"], energy["workload"], energy["device"]) == (1437, "J", "demo", "0")
     assert str(energy["measured_at"]) == "2016-03-09 15:08:00"
     assert samples(database, "Due to - Thermal")["reason"][0] == "Not Supported"
+    for number, first in enumerate((["Successfully retrieved process info for job: 42."], [])):
+        again = imported(database, written(tmp_path / f"j{number}.txt", [*first, *lines[1:], f"| x | {number} |"]))
+        assert again.format == "dcgmi-stats"
+        assert any("doesn't say which job" in text for text in again.warnings) == (not first)
 
 
 def test_real_sample(database: Database, cases: Path) -> None:

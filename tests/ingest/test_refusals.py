@@ -90,6 +90,55 @@ CASES = {
         b" Time (%)  Total Time (ns)  Instances  Avg (ns)  Name\n --------  -----\n 50.0  1,000,000  2  500,000  k()",
         ("`nsys stats` prints", "--format csv"),
     ),
+    "nvidia-smi": (
+        "a.txt",
+        b"Fri Mar  1 12:00:00 2024\n+----------+\n| NVIDIA-SMI 550.54   Driver Version: 550.54   CUDA: 12.4 |\n+----",
+        ("`nvidia-smi` prints for people", "--query-gpu=timestamp", "--format=csv"),
+    ),
+    "nvidia-smi -q": ("a.txt", b"\n==============NVSMI LOG==============\n\nTimestamp : x\n", ("-q", "--query-gpu=")),
+    "nvidia-smi -x": (
+        "a.xml",
+        b'<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n',
+        ("XML of `nvidia-smi -q -x`", "--query-gpu="),
+    ),
+    "nvidia-smi -L": ("a.txt", b"GPU 0: NVIDIA L4 (UUID: GPU-1-2)\n", ("nvidia-smi -L", "--query-gpu=")),
+    "sacct for people": (
+        "a.txt",
+        b"JobID           JobName      State \n------------ ---------- ----------\n101   b  C\n",
+        ("`sacct` prints for people", "--parsable2", "TRESUsageInAve"),
+    ),
+    "sacct without use": ("a.txt", b"JobID|JobName|State|\n101|b|C|\n", ("Slurm jobs without", "--parsable2")),
+    "calls of the API": (
+        "a.csv",
+        b"Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n50.0,1000,10,100.0,cudaLaunchKernel\n",
+        ("calls on the CPU", "cuda_gpu_kern_sum"),
+    ),
+    "sizes of copies": ("a.csv", b"Total (MB),Count,Avg (MB),Operation\n1,1,1,[CUDA memset]\n", ("copies of memory",)),
+    "nvprof as text": (
+        "a.txt",
+        b"==9== NVPROF is profiling process 9, command: ./a\n==9== Profiling result:\n  Type  Time(%)  Time\n",
+        ("nvprof prints for people", "--csv --log-file"),
+    ),
+    "error of Prometheus": (
+        "a.json",
+        b'{"status": "error", "errorType": "bad_data", "error": "exceeded maximum resolution of 11,000 points."}',
+        ("Prometheus answered: exceeded maximum resolution of 11,000 points.", "longer step"),
+    ),
+    "legends of Grafana": (
+        "a.csv",
+        b'"Time","GPU 0","GPU 1"\n2024-03-01 12:00:00,50 %,60%\n',
+        ("legend of a panel (GPU 0, GPU 1)", "{{__name__}}"),
+    ),
+    "cut Parquet": ("a.parquet", b"PAR1" + bytes(range(200)), ("Parquet file that is cut off",)),
+    "damaged Parquet": ("a.parquet", b"PAR1" + bytes(range(200)) + b"PAR1", ("Parquet file that is damaged",)),
+    "cut database": (
+        "a.sqlite",
+        b"SQLite format 3\x00\x10\x00\x01\x01\x00\x40\x20\x20\x00\x00\x00\x07\x00\x00\x00\x09"
+        + bytes(60)
+        + b"\x00\x00\x00\x07"
+        + bytes(5000),
+        ("SQLite database that is cut off",),
+    ),
     "no names of columns": (
         "a.csv",
         b"resnet50,8,throughput,132.94,latency,0.00752\nvgg16,8,throughput,99.1,latency,0.01\n",

@@ -108,12 +108,12 @@ def set_aside(database: Database, dataset: str | None = None) -> list[Finding]:
         rules |= {REPEATED: int(repeated)} if repeated else {}
         if rules:
             rows = _aside_rows(database, source, rules)
-            parts = "; ".join(f"{count:,} {what_aside(rule)}" for rule, count in rules.items())
+            parts = "; ".join(f"{what_aside(rule)}: {count:,}" for rule, count in rules.items())
             total = sum(rules.values())
             what = counted(total, "row" if set(rules) != {REPEATED} else "figure")
             sentence = (
                 f"{what} of {source.file} {'was' if total == 1 else 'were'} understood and set aside, so no "
-                f"figure counts {'it' if total == 1 else 'them'}: {parts}.{_kept(rows, total)}"
+                f"figure counts {'it' if total == 1 else 'them'}. {parts[0].upper()}{parts[1:]}.{_kept(rows, total)}"
             )
             where = place(source.dataset, source.file)
             findings.append(Finding("set-aside", "info", where, total, sentence, rows))
