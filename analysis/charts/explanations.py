@@ -51,7 +51,7 @@ def waterfall(
     if rest:
         total = sum(float(entry["shap"]) for entry in rest)
         steps.append((f"{len(rest)} smaller ones", total, "together"))
-    names = unique_labels([f"start: {start}", *[name for name, _, _ in steps], "prediction"], 46)
+    names = unique_labels([f"start: {start}", *[name for name, _, _ in steps], "prediction"], 52)
     edges = np.cumsum([base, *[step for _, step, _ in steps]])
     figure = go.Figure()
     for place, (_, step, detail) in enumerate(steps, start=1):

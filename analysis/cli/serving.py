@@ -71,7 +71,9 @@ def report(
     """Write a report that can be handed on: of a data set, a set of jobs, a comparison, a model, or a job's stalls."""
     from analysis.report.render import renderer, write
 
-    renderer(out)  # a wrong ending is said before anything is computed
+    renderer(out)  # a wrong ending is said before anything is computed, and so is a set without jobs
+    if source is None and kind.value == "prediction" and len(job or ()) < 2:
+        raise UsageError("a report of kind prediction is about a set of jobs", "Name two or more with --job.")
     document = _read(source) if source is not None else None
     if document is None:
         if dataset is None and model is None:

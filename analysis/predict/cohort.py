@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.numbers import slowdown as times
 from analysis.predict.importance import GlobalImportance
-from analysis.predict.sentences import causes
+from analysis.predict.sentences import causes, rest_in_words
 
 #: Fewer rows than this say nothing about a family.
 LEAST_ROWS = 5
@@ -112,6 +112,8 @@ def _sentence(name: str, base: float, mean: float, parts: Sequence[tuple[str, fl
     for label, named in (("Up", worse), ("Down", better)):
         if named:
             said.append(f"{label}: {'; '.join(f'{feature} (x {np.exp(value):.2f})' for feature, value in named)}.")
+    if rest := rest_in_words(parts, [*worse, *better]):
+        said.append(rest)
     if not worse and not better:
         said.append("No single feature sets them apart by more than 2 %.")
     return " ".join(said)

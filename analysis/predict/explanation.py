@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.numbers import shorten, visible
 from analysis.predict.sentences import Start
+
+#: Stands between a resource and who takes it.
+TAKEN = ", taken by "
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,10 @@ class Explanation:
         """Return the fields as plain values."""
         return asdict(self)
 
+    def steps(self) -> list[dict[str, Any]]:
+        """Return the contributions for `charts.waterfall`, with labels short enough for an axis."""
+        return [{**asdict(one), "whose": None, "feature": _on_axis(one.feature)} for one in self.contributions]
+
     def table(self) -> pd.DataFrame:
         """Return one row a contribution: feature, whose, what, group, value, shap, factor."""
         return pd.DataFrame(
@@ -100,3 +108,9 @@ def summed(listed: Sequence[Contribution], by: str) -> dict[str, float]:
     for one in listed:
         sums[getattr(one, by)] = sums.get(getattr(one, by), 0.0) + one.shap
     return dict(sorted(sums.items(), key=lambda item: -abs(item[1])))
+
+
+def _on_axis(feature: str) -> str:
+    """Return a label whose resource stays whole where a co-runner's long name follows it."""
+    resource, taken, by = feature.partition(TAKEN)
+    return f"{resource} ← {shorten(visible(by), 18)}" if taken else feature

@@ -140,7 +140,8 @@ def predict_jobs(
     slowdowns = np.exp(predicted)
     reasons = [(*found.notes, *outside(manifest, found.X.iloc[[row]])) for row in range(len(jobs))]
     protocol = _protocol(manifest, jobs)
-    calibration = manifest.calibrated(protocol) if found.calibrated else None
+    # Sets of a size that never ran have nothing to calibrate on.
+    calibration = manifest.calibrated(protocol) if found.calibrated and len(jobs) in manifest.k else None
     lows: list[float | None] = [None] * len(jobs)
     highs: list[float | None] = [None] * len(jobs)
     if calibration is not None:

@@ -37,7 +37,7 @@ _LABELS: Mapping[str, str] = {
     "sm_util": "GPU-busy share", "mem_util": "memory-busy share", "compute_throughput": "SM throughput",
     "dram_throughput": "DRAM throughput", "memory_throughput": "memory-path throughput",
     "l2_throughput": "L2 throughput", "l1_throughput": "L1 throughput", "tensor_throughput": "tensor throughput",
-    "relative_batch": "batch size beside its model's others", "relative_step": "step length beside its model's others",
+    "relative_batch": "relative batch size", "relative_step": "relative step length",
     "batch_elasticity": "growth of the step with the batch", "k": "number of jobs", "mechanism": "sharing mechanism",
     "training": "training or inference",
     "half_precision": "half precision", "speedup_slow": "speed against the slowest other GPU",
@@ -46,17 +46,22 @@ _LABELS: Mapping[str, str] = {
     "white_box": "white-box prediction",
 }  # fmt: skip
 
+#: What a flag says when it is not set, and when it is.
+_FLAGS: Mapping[str, tuple[str, str]] = {
+    "training": ("inference", "training"), "half_precision": ("full precision", "half precision"),
+}  # fmt: skip
+
 _OWNER: Mapping[str, str] = {"target": "own", "co-runners": "of the co-runners", "pair": "together", "GPU": ""}
 
 #: Owners of features as people call them in tables and legends.
 OWNERS: Mapping[str, str] = {"target": "own", "co-runners": "co-runners", "pair": "all together", "GPU": "GPU"}
 
 _HISTORY: Mapping[str, tuple[str, str]] = {
-    "workload": ("how this job reacts, as measured", "target"),
-    "others": ("how the co-runners press, as measured", "co-runners"),
-    "workload and others": ("how these jobs go together, as measured", "pair"),
-    "gpu and mechanism": ("GPU and mechanism, as measured", "GPU"),
-    "caution": ("how little is known of such jobs", "pair"),
+    "workload": ("what this job pays in its measured runs", "target"),
+    "others": ("what the co-runners cost in measured runs", "co-runners"),
+    "workload and others": ("what these jobs cost each other, measured", "pair"),
+    "gpu and mechanism": ("GPU and mechanism in measured runs", "GPU"),
+    "caution": ("margin for how little is known", "pair"),
 }
 
 
@@ -179,6 +184,11 @@ def shown_number(column: Column, value: float) -> str:
     """Return a value of the frame in the unit that people know, without the logarithm."""
     if np.isnan(value):
         return "unknown"
+    if column.quantity in _FLAGS and column.name.startswith(("own_", "others_mean_")):
+        words = _FLAGS[column.quantity]
+        return words[int(value)] if value in (0.0, 1.0) else f"{100 * value:.0f} % {words[1]}"
+    if column.quantity in ("relative_batch", "relative_step") and column.unit == "ln(ratio)":
+        return f"{np.exp(value):.3g} times its model's mean"
     if column.unit.startswith("ln(1 + "):
         return f"{np.expm1(value):.4g} {column.unit.removeprefix('ln(1 + ').removesuffix(')')}"
     if column.unit == "ln(ratio)":

@@ -30,6 +30,14 @@ def causes(
     return [item for item in named if item[1] > 0][:MOST_NAMED], [item for item in named if item[1] < 0][:MOST_NAMED]
 
 
+def rest_in_words(contributions: Sequence[tuple[str, float]], named: Sequence[tuple[str, float]]) -> str:
+    """Say what those that are not named make together, where that is more than the largest that is; else nothing."""
+    rest = sum(value for _, value in contributions) - sum(value for _, value in named)
+    if not named or abs(rest) < max(LEAST, abs(named[0][1]), *(abs(value) for _, value in named)):
+        return ""
+    return f"The other {len(contributions) - len(named)}, each small, make x {np.exp(rest):.2f} together."
+
+
 #: Where a sum of contributions starts: what the predictor says on average, on average for sets of as many jobs, or the
 #: job without anybody beside it.
 Start = Literal["typical", "sets", "alone"]
@@ -68,7 +76,8 @@ def sentence(
         Two or three sentences; factors multiply the typical slowdown to the predicted one.
     """
     typical, predicted = float(np.exp(base)), float(np.exp(prediction))
-    usual = {"typical": "usual for this model", "sets": f"usual for {jobs} jobs at once", "alone": ""}[start]
+    sets = f"usual for {jobs} jobs at once{', put together from pairs,' if jobs > 2 else ''}"
+    usual = {"typical": "usual for this model", "sets": sets, "alone": ""}[start]
     beside = f"; {usual} is {typical:.2f}" if usual else ""
     head = f"{workload} is predicted to take {predicted:.2f} times its solo time{beside}."
     if start == "alone" and len(contributions) == 1:
@@ -79,6 +88,8 @@ def sentence(
         parts.append(f"Up: {_listed(worse)}.")
     if better:
         parts.append(f"Down: {_listed(better)}.")
+    if rest := rest_in_words(contributions, [*worse, *better]):
+        parts.append(rest)
     if not worse and not better:
         least = 100 * float(np.expm1(max(LEAST, 2.0 * error)))
         parts.append(f"No single feature moves it by more than {least:.0f} %.")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.predict.explanation import Contribution, Explanation, summed
+from analysis.predict.explanation import TAKEN, Contribution, Explanation, summed
 from analysis.predict.gather import Gathered
 from analysis.predict.sentences import causes, sentence
 from analysis.predict.terms import WHITE_BOX
@@ -18,9 +18,6 @@ METHOD = (
     "exact: the queueing network solved again with every subset of the co-runners' resources served elsewhere "
     "(Shapley values of ln S)"
 )
-
-#: Stands between a resource and who takes it.
-_TAKEN = ", taken by "
 
 #: Group of each part, beside the groups of other features.
 _GROUPS = {
@@ -86,7 +83,7 @@ def _listed(jobs: Sequence[str], parts: Sequence[Cause]) -> tuple[Contribution, 
     """Return the parts as people read them, the largest first; co-runners of one name are one."""
     found: dict[str, Contribution] = {}
     for one in parts:
-        label = one.resource if one.by is None else f"{one.resource}{_TAKEN}{jobs[one.by]}"
+        label = one.resource if one.by is None else f"{one.resource}{TAKEN}{jobs[one.by]}"
         before = found[label].shap if label in found else 0.0
         found[label] = Contribution(
             label, "target" if one.by is None else "co-runners", "white box", _GROUPS[one.resource], _use(one),
@@ -100,7 +97,7 @@ def table(found: Sequence[Explanation]) -> pd.DataFrame:
     rows = []
     for one in found:
         for part in one.contributions:
-            resource, _, by = part.feature.partition(_TAKEN)
+            resource, _, by = part.feature.partition(TAKEN)
             rows.append((one.workload, by, resource, part.value, part.shap, part.factor))
     return pd.DataFrame(rows, columns=["workload", "by", "resource", "value", "shap", "factor"])
 

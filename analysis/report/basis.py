@@ -11,6 +11,8 @@ from importlib.metadata import version
 import pandas as pd
 
 from analysis.errors import NotFoundError
+from analysis.ingest import catalogue
+from analysis.predict.manifest import Manifest
 from analysis.reference.gpus import resolve
 from analysis.report.document import Provenance, Source
 from analysis.report.plain import plain
@@ -87,6 +89,26 @@ def software() -> dict[str, str]:
 def moment(now: datetime | None) -> datetime:
     """Return when a report is made, to the second, in UTC."""
     return (now or datetime.now(UTC)).replace(microsecond=0)
+
+
+def loading(dataset: str, files: pd.DataFrame) -> str:
+    """Return the command that loads a data set's files again: by its name in the catalogue, or from the files."""
+    if dataset in {one.name for one in catalogue.entries()}:
+        return f"stallscope datasets load {shlex.quote(dataset)}"
+    names = " ".join(shlex.quote(str(name)) for name in dict.fromkeys(files["file_name"].astype(str)))
+    return f"stallscope import {names} --dataset {shlex.quote(dataset)}"
+
+
+def training(card: Manifest) -> str | None:
+    """Return the command that trains a model again, with the id it has here; None for what needs no training."""
+    if not card.runs:
+        return None
+    gpu = f" --gpu {shlex.quote(card.gpus[0])}" if len(card.gpus) == 1 else ""
+    how = f" --mechanism {shlex.quote(card.mechanisms[0])}" if len(card.mechanisms) == 1 else ""
+    return (
+        f"stallscope train --dataset {shlex.quote(card.dataset)} --predictor {shlex.quote(card.predictor)}{gpu}{how}"
+        f"  # prints an id, which takes the place of {card.model_id} below"
+    )
 
 
 def command(kind: str, dataset: str, **given: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
 from analysis.predict import explain, models
 from analysis.predict import unmeasured as never_run
 from analysis.predict.importance import global_importance
-from analysis.report.basis import choice, command, moment, provenance, software, source_entries
+from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.document import ReportDocument
 from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls, unmeasured
 from analysis.report.sections.model import ModelAnswer
@@ -128,6 +128,8 @@ def dataset_report(
         sources=source_entries(files),
         software=software(),
         reproduce=(
+            loading(dataset, files),
+            *([trained] if asked and (trained := training(asked.card)) else []),
             *doubts.commands(dataset, decided),
             *_commands(dataset, matrices, [str(result["protocol"]) for result in results]),
             command(

@@ -17,7 +17,7 @@ from analysis.predict.jobs import JobPrediction
 from analysis.predict.measure_next import command as measuring
 from analysis.predict.neighbours import nearest_runs
 from analysis.reference import gpus as reference
-from analysis.report.basis import command, moment, provenance, software, source_entries
+from analysis.report.basis import command, loading, moment, provenance, software, source_entries, training
 from analysis.report.build import chosen_contents
 from analysis.report.document import ReportDocument, Section
 from analysis.report.sections import doubts, model, nearest, stalls
@@ -131,6 +131,8 @@ def prediction_report(
         sources=source_entries(files),
         software=software(),
         reproduce=(
+            loading(dataset, files),
+            *([trained] if (trained := training(card)) else []),
             _predict_command(model_id, where, how, jobs, caps),
             command(
                 "prediction", dataset, model=[model_id], gpu=[where], mechanism=[how], job=jobs,

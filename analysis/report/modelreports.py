@@ -8,7 +8,7 @@ from datetime import datetime
 from analysis.errors import NotEnoughDataError, NotFoundError
 from analysis.predict import models
 from analysis.predict.importance import global_importance
-from analysis.report.basis import choice, command, moment, provenance, software, source_entries
+from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.build import chosen_contents, evaluations_of
 from analysis.report.document import ReportDocument, Source
 from analysis.report.sections import cardparts, evaluation, model
@@ -65,6 +65,7 @@ def comparison_report(
         sources=source_entries(files),
         software=software(),
         reproduce=(
+            loading(dataset, files),
             *dict.fromkeys(
                 f"stallscope evaluate --dataset {dataset} --protocol {result['protocol']}" for result in results
             ),
@@ -108,6 +109,8 @@ def card_report(
         sources=files,
         software=software(),
         reproduce=(
+            loading(card.dataset, loaded),
+            *([trained] if (trained := training(card)) else []),
             *([f"stallscope train --dataset {card.dataset} --predictor {card.predictor}"] if card.runs else []),
             command("model", card.dataset, model=[model_id], contents=contents),
         ),

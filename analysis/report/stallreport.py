@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.errors import NotFoundError
 from analysis.interference.finding import counted, named
-from analysis.report.basis import choice, command, moment, provenance, software, source_entries
+from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries
 from analysis.report.build import chosen_contents
 from analysis.report.document import Block, ReportDocument, Section, Text
 from analysis.report.sections import stalls
@@ -41,9 +41,13 @@ _KERNEL_COLUMNS = (
     column("kind", "bound by"),
     column("reason", "largest stall"),
     column("reason_share", "its share", "percent"),
-    column("kernel", "full name"),
+    column("grid", "grid"),
+)
+_NAME_COLUMNS = (
+    column("short_name", "kernel"),
     column("grid", "grid"),
     column("block", "block"),
+    column("kernel", "full name", "prose"),
 )
 _ROW_COLUMNS = (
     column("short_name", "kernel"),
@@ -56,7 +60,7 @@ _ROW_COLUMNS = (
     column("cycles", "cycles per issue", "number"),
     column("accounted", "accounted", "percent"),
     column("launches", "launches", "count"),
-    column("kernel", "full name"),
+    column("kernel", "full name", "prose"),
 )
 
 
@@ -119,6 +123,7 @@ def stall_report(
         sources=source_entries(files),
         software=software(),
         reproduce=(
+            loading(dataset, files),
             f"stallscope stalls --dataset {shlex.quote(dataset)} --workload {shlex.quote(workload)} --by kernel",
             command("stalls", dataset, job=[workload], gpu=gpus, contents=contents),
         ),
@@ -137,4 +142,6 @@ def _kernels(kernels: pd.DataFrame, shares: pd.DataFrame) -> Section:
         blocks.append(figure(f"What each kernel waits for on {gpu}", stall_heatmap(part, most=25)))
     caption = "Of several files of one job the one with the most time counts for a kernel; shares are of warp cycles."
     blocks.append(table("The kernels, those with the most time first", rows, _KERNEL_COLUMNS, caption=caption))
+    names = rows.drop_duplicates(["kernel", "grid", "block"])
+    blocks.append(table("Their full names", names, _NAME_COLUMNS))
     return Section(key="kernels", title="Which kernels matter", blocks=tuple(blocks))

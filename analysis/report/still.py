@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
-from html import escape, unescape
 from typing import Any
 
 import numpy as np
 
-from analysis.charts.theme import CATEGORIES
-from analysis.numbers import shorten, significant, visible
+from analysis.report import stillmarks as marks
+from analysis.report.stillmarks import GRID, INK, SOFT, values_of
 
-_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 900.0, 250.0, 60.0, 34.0, 54.0
-_INK, _SOFT, _GRID = "#16202a", "#52606d", "#e3e7eb"
-_LABEL = 40
-#: A colour as plotly writes it; anything else is drawn grey.
-_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}|rgba?\([\d., %]+\)")
+_WIDTH, _RIGHT, _TOP, _BOTTOM = 900.0, 60.0, 46.0, 54.0
+#: Room for the labels of the vertical axis, at least and at most, and what a character of them takes.
+_LEAST_LEFT, _MOST_LEFT, _CHARACTER = 70.0, 340.0, 7.2
 _MOST_MARKS = 6000
 
 
@@ -43,8 +38,10 @@ def picture(chart: Mapping[str, Any]) -> str:
     if not traces or kinds - {"bar", "scatter", "scattergl"} or panels - {"x", "y"}:
         return ""
     height = float(layout.get("height") or 400)
-    x = _Axis(layout.get("xaxis", {}), [_list(t.get("x")) for t in traces], _LEFT, _WIDTH - _RIGHT)
-    y = _Axis(layout.get("yaxis", {}), [_list(t.get("y")) for t in traces], height - _BOTTOM, _TOP)
+    y = _Axis(layout.get("yaxis", {}), [values_of(t.get("y")) for t in traces], height - _BOTTOM, _TOP)
+    widest = max((len(marks.plain(text, marks.LABEL)) for _, text in y.ticks()), default=0)
+    left = min(max(16 + _CHARACTER * widest, _LEAST_LEFT), _MOST_LEFT)
+    x = _Axis(layout.get("xaxis", {}), [values_of(t.get("x")) for t in traces], left, _WIDTH - _RIGHT)
     bars = [trace for trace in traces if trace.get("type") == "bar"]
     if bars:
         values = x if bars[0].get("orientation") == "h" else y
@@ -52,7 +49,7 @@ def picture(chart: Mapping[str, Any]) -> str:
     parts = [*_frame(x, y, height), *_bars(bars, layout, x, y)]
     parts += [part for trace in traces if trace.get("type") != "bar" for part in _points(trace, x, y)]
     parts += _notes(layout.get("annotations", []), x, y)
-    parts += _legend(traces)
+    parts += _legend(traces, left)
     inside = "".join(parts[:_MOST_MARKS])
     return (
         f'<svg class="still" viewBox="0 0 {_WIDTH:.0f} {height:.0f}" width="100%" role="presentation" '
@@ -68,9 +65,9 @@ class _Axis:
         every = [value for part in values for value in part if value is not None]
         self.named = layout.get("type") == "category" or any(isinstance(value, str) for value in every)
         self.log = layout.get("type") == "log"
-        self.names = list(dict.fromkeys([*map(str, _list(layout.get("categoryarray"))), *map(str, every)]))
+        self.names = list(dict.fromkeys([*map(str, values_of(layout.get("categoryarray"))), *map(str, every)]))
         numbers = [self._number(value) for value in every] if not self.named else []
-        given = [value for value in _list(layout.get("range")) if isinstance(value, int | float)]
+        given = [value for value in values_of(layout.get("range")) if isinstance(value, int | float)]
         known = [value for value in numbers if math.isfinite(value)] or [0.0, 1.0]
         self.fixed = len(given) == 2
         self.low, self.high = (float(given[0]), float(given[1])) if self.fixed else (min(known), max(known))
@@ -106,8 +103,9 @@ class _Axis:
     def ticks(self) -> list[tuple[float, str]]:
         """Return places and words of the ticks."""
         if self.layout.get("tickvals") is not None:
-            texts = _list(self.layout.get("ticktext")) or [_short(v) for v in _list(self.layout["tickvals"])]
-            found = list(zip(_list(self.layout["tickvals"]), texts, strict=False))
+            given = values_of(self.layout["tickvals"])
+            texts = values_of(self.layout.get("ticktext")) or [marks.short(number) for number in given]
+            found = list(zip(given, texts, strict=False))
             return [(self.at(value), str(text)) for value, text in found]
         if self.named:
             every = max(1, len(self.names) // 60)
@@ -117,25 +115,25 @@ class _Axis:
         step *= next((factor for factor in (1, 2, 5) if (high - low) / (step * factor) <= 7), 10)
         numbers = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
         values = [10**number if self.log else number for number in numbers.tolist()]
-        return [(self.at(value), _short(value)) for value in values]
+        return [(self.at(value), marks.short(value)) for value in values]
 
 
 def _frame(x: _Axis, y: _Axis, height: float) -> list[str]:
-    parts = []
+    parts, left = [], x.start
     for place, text in x.ticks():
-        if _LEFT - 1 <= place <= _WIDTH - _RIGHT + 1:
-            parts.append(_line(place, _TOP, place, height - _BOTTOM, _GRID))
-            parts.append(_text(place, height - _BOTTOM + 16, text, "middle", limit=14))
+        if left - 1 <= place <= _WIDTH - _RIGHT + 1:
+            parts.append(marks.line(place, _TOP, place, height - _BOTTOM, GRID))
+            parts.append(marks.text(place, height - _BOTTOM + 16, text, "middle", limit=14))
     for place, text in y.ticks():
         if _TOP - 1 <= place <= height - _BOTTOM + 1:
             if not y.named:
-                parts.append(_line(_LEFT, place, _WIDTH - _RIGHT, place, _GRID))
-            parts.append(_text(_LEFT - 8, place + 4, text, "end"))
-    titles = [_title(axis.layout) for axis in (x, y)]
+                parts.append(marks.line(left, place, _WIDTH - _RIGHT, place, GRID))
+            parts.append(marks.text(left - 8, place + 4, text, "end"))
+    titles = [marks.title(axis.layout) for axis in (x, y)]
     if titles[0]:
-        parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, height - 14, titles[0], "middle", _SOFT, 90))
+        parts.append(marks.text((left + _WIDTH - _RIGHT) / 2, height - 14, titles[0], "middle", SOFT, 90))
     if titles[1]:
-        parts.append(_text(_LEFT, _TOP - 12, titles[1], "start", _SOFT, 60))
+        parts.append(marks.text(left, _TOP - 12, titles[1], "start", SOFT, 60))
     return parts
 
 
@@ -151,8 +149,8 @@ def _rectangles(
     found = []
     for number, trace in enumerate(bars):
         lies = trace.get("orientation") == "h"
-        lengths, names = _list(trace.get("x" if lies else "y")), _list(trace.get("y" if lies else "x"))
-        bases, colours = _list(trace.get("base")), _colours(trace, len(lengths), number)
+        lengths, names = values_of(trace.get("x" if lies else "y")), values_of(trace.get("y" if lies else "x"))
+        bases, colours = values_of(trace.get("base")), marks.colours(trace, len(lengths), number)
         for place, (length, name) in enumerate(zip(lengths, names, strict=False)):
             if not isinstance(length, int | float) or not math.isfinite(length):
                 continue
@@ -189,16 +187,16 @@ def _points(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
     mode, parts = str(trace.get("mode", "lines")), []
     places = [
         (x.at(a), y.at(b)) if a is not None and b is not None else (math.nan, math.nan)
-        for a, b in zip(_list(trace.get("x")), _list(trace.get("y")), strict=False)
+        for a, b in zip(values_of(trace.get("x")), values_of(trace.get("y")), strict=False)
     ]
     line = trace.get("line", {})
-    colour = _colour(line.get("color"), _SOFT)
+    colour = marks.colour(line.get("color"), SOFT)
     if "lines" in mode:
         for (x1, y1), (x2, y2) in itertools.pairwise(places):
             if all(map(math.isfinite, (x1, y1, x2, y2))):
-                parts.append(_line(x1, y1, x2, y2, colour, 1.2, "4 3" if line.get("dash") else ""))
+                parts.append(marks.line(x1, y1, x2, y2, colour, 1.2, "4 3" if line.get("dash") else ""))
     if "markers" in mode:
-        colours = _colours(trace, len(places), 0)
+        colours = marks.colours(trace, len(places), 0)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{fill}" fill-opacity="0.8"/>'
             for (a, b), fill in zip(places, colours, strict=True)
@@ -206,23 +204,23 @@ def _points(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
         ]
         parts += _whiskers(trace, x, y)
     if "text" in mode:
-        texts = _list(trace.get("text"))
+        texts = values_of(trace.get("text"))
         for (a, b), text in zip(places, texts, strict=False):
             if math.isfinite(a) and math.isfinite(b) and text:
-                parts.append(_text(a + 8, b + 4, str(text), "start", limit=30))
+                parts.append(marks.text(a + 8, b + 4, str(text), "start", limit=30))
     return parts
 
 
 def _whiskers(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
     bar = trace.get("error_x") or {}
-    more, less = _list(bar.get("array")), _list(bar.get("arrayminus"))
+    more, less = values_of(bar.get("array")), values_of(bar.get("arrayminus"))
     parts = []
-    for place, (a, b) in enumerate(zip(_list(trace.get("x")), _list(trace.get("y")), strict=False)):
+    for place, (a, b) in enumerate(zip(values_of(trace.get("x")), values_of(trace.get("y")), strict=False)):
         if place < len(more) and isinstance(a, int | float) and isinstance(more[place], int | float):
             down = less[place] if place < len(less) and isinstance(less[place], int | float) else more[place]
             ends = x.at(a - down), x.at(a + more[place])
             if all(map(math.isfinite, ends)):
-                parts.append(_line(ends[0], y.at(b), ends[1], y.at(b), _INK, 1.5))
+                parts.append(marks.line(ends[0], y.at(b), ends[1], y.at(b), INK, 1.5))
     return parts
 
 
@@ -232,69 +230,30 @@ def _notes(notes: Sequence[Mapping[str, Any]], x: _Axis, y: _Axis) -> list[str]:
         if note.get("xref", "x") == "x" and note.get("yref", "y") == "y" and note.get("text"):
             place = x.at(note.get("x")), y.at(note.get("y"))
             if all(map(math.isfinite, place)):
-                parts.append(_text(place[0] + 6, place[1] + 4, str(note["text"]), "start", limit=40))
+                parts.append(marks.text(place[0] + 6, place[1] + 4, str(note["text"]), "start", limit=40))
     return parts
 
 
-def _legend(traces: Sequence[Mapping[str, Any]]) -> list[str]:
+def _legend(traces: Sequence[Mapping[str, Any]], left: float) -> list[str]:
     named: dict[str, str] = {}
     for number, trace in enumerate(traces):
         if trace.get("name") and trace.get("showlegend", True) is not False:
-            named.setdefault(str(trace["name"]), _colours(trace, 1, number)[0])
+            named.setdefault(str(trace["name"]), _key(trace, number))
     if len(named) < 2:
         return []
-    parts, at = [], _LEFT
+    parts, at = [], left
     for name, colour in named.items():
-        text = _plain(name, 26)
+        text = marks.plain(name, 26)
         if at + 7 * len(text) + 20 > _WIDTH:
             break
         parts.append(f'<rect x="{at:.0f}" y="4" width="10" height="10" fill="{colour}"/>')
-        parts.append(_text(at + 14, 13, text, "start", _SOFT))
+        parts.append(marks.text(at + 14, 13, text, "start", SOFT))
         at += 7 * len(text) + 28
     return parts
 
 
-def _colours(trace: Mapping[str, Any], count: int, number: int) -> list[str]:
-    usual = CATEGORIES[number % len(CATEGORIES)]
-    given = trace.get("marker", {}).get("color")
-    values = given if isinstance(given, list | tuple) else [given] * max(count, 1)
-    return [_colour(values[place % len(values)] if len(values) else None, usual) for place in range(max(count, 1))]
-
-
-def _colour(value: Any, usual: str) -> str:
-    return value if isinstance(value, str) and _COLOUR.fullmatch(value) else usual
-
-
-def _list(value: Any) -> list[Any]:
-    """Return an array of plotly JSON as a list, packed ones unpacked."""
-    if isinstance(value, Mapping) and "bdata" in value:
-        found = np.frombuffer(base64.b64decode(str(value["bdata"])), dtype=np.dtype(str(value["dtype"])))
-        return [None if isinstance(one, float) and math.isnan(one) else one for one in found.tolist()]
-    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
-
-
-def _title(layout: Mapping[str, Any]) -> str:
-    title = layout.get("title")
-    return str(title.get("text") or "") if isinstance(title, Mapping) else str(title or "")
-
-
-def _short(value: Any) -> str:
-    return significant(float(value)) if isinstance(value, int | float) else str(value)
-
-
-def _plain(text: str, limit: int) -> str:
-    """Take plotly's own markup out of a text, and cut it."""
-    return shorten(visible(unescape(re.sub(r"</?(?:b|i|br|span|sub|sup)\b[^>]*>", " ", text)).strip()), limit)
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str = _INK, limit: int = _LABEL) -> str:
-    shown = escape(_plain(text, limit))
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{shown}</text>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0, dash: str = "") -> str:
-    broken = f' stroke-dasharray="{dash}"' if dash else ""
-    return (
-        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"'
-        f"{broken}/>"
-    )
+def _key(trace: Mapping[str, Any], number: int) -> str:
+    """Return the colour that a trace has in the legend: of its line where it is one, else of its marks."""
+    if trace.get("type") != "bar" and "markers" not in str(trace.get("mode", "lines")):
+        return marks.colour(trace.get("line", {}).get("color"), SOFT)
+    return marks.colours(trace, 1, number)[0]

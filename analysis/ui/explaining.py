@@ -54,8 +54,7 @@ def member(one: Explanation) -> None:
     beside = plain(", ".join(one.co_workloads), 160)
     frame.subheading(f"{plain(one.workload)} beside {beside}: {slowdown(one.slowdown)}")
     table = one.table()
-    steps: list[Any] = table.drop(columns=["whose"]).to_dict("records")  # the feature's name says whose it is
-    figure = waterfall(one.base, steps, one.prediction, start=STARTS[one.start], theme=theme())
+    figure = waterfall(one.base, one.steps(), one.prediction, start=STARTS[one.start], theme=theme())
     frame.chart(figure, name="waterfall", alt=alt_text(figure), table=_with_owners(table), columns=COLUMNS)
     left, right = st.columns(2)
     for column, words, sums in (

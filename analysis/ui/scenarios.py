@@ -26,7 +26,7 @@ _NAME = "scenarios"
 _LETTERS = "ABCD"
 _COLUMNS: dict[str, Any] = {
     "scenario": st.column_config.TextColumn("Scenario", width="small", pinned=True),
-    "jobs": st.column_config.TextColumn("Jobs", width="large"),
+    "jobs": st.column_config.TextColumn("Jobs", width="large", help="One job a line."),
     "gpu": "GPU",
     "mechanism": "Mechanism",
     "threads": "Threads, %",
@@ -34,7 +34,9 @@ _COLUMNS: dict[str, Any] = {
     "verdict": "Verdict",
     "slowdowns": st.column_config.TextColumn("Slowdown of each", width="medium"),
     "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "together": st.column_config.NumberColumn("Together, min (100 in turn)", format="%.0f"),
+    "together": st.column_config.NumberColumn(
+        "Together, min (100 in turn)", format="%.0f", help="While all of them run; empty where they do not fit."
+    ),
     "stp": st.column_config.NumberColumn("STP", format="%.2f"),
     "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
     "extrapolating": st.column_config.CheckboxColumn("Extrapolating"),
@@ -106,7 +108,9 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
     table = pd.DataFrame(rows)
     frame.subheading("Side by side")
     _said(table)
-    frame.data(table, name="scenarios", columns=_COLUMNS, height="content")
+    # A row as high as the most jobs: every name has a line of its own and is not cut.
+    lines = max(int(table["jobs"].str.count("\n").max()) + 1, 1)
+    frame.data(table, name="scenarios", columns=_COLUMNS, height="content", row_height=14 + 21 * lines)
     st.caption("The address of this page holds all of them: whoever opens it sees the same on the same data.")
 
 
@@ -115,18 +119,18 @@ def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, An
     first = found[0]
     return {
         "scenario": name,
-        "jobs": " + ".join(asked.jobs),
+        "jobs": "\n".join(asked.jobs),
         "gpu": asked.gpu,
         "mechanism": asked.mechanism,
         "threads": ", ".join(f"{cap:g}" for cap in asked.caps) or None,
         "memory": first.memory.replace("_", " "),
         "verdict": first.verdict,
-        "slowdowns": "; ".join(
+        "slowdowns": "\n".join(
             f"{one.slowdown:.2f}" + (f" ({one.low:.2f} to {one.high:.2f})" if one.low and one.high else "")
             for one in found
         ),
         "worst": max(every),
-        "together": float(together_per_100(stp(every))),
+        "together": None if first.memory == "does_not_fit" else float(together_per_100(stp(every))),
         "stp": stp(every),
         "fairness": fairness(every),
         "extrapolating": any(one.extrapolating for one in found),

@@ -66,9 +66,13 @@ def members(found: list[JobPrediction]) -> None:
         card.caption(f"{interval}{f' · {known} {slowdown(one.measured)}' if one.measured else ''}")
     every = [one.slowdown for one in found]
     total = stp(every)
+    impossible = any(one.memory == "does_not_fit" for one in found)
     cards[-1].metric(
-        "Together, for 100 min in turn", f"{float(together_per_100(total)):.0f} min", border=True, height="stretch"
-    )
+        "While all run, 100 min in turn take",
+        "–" if impossible else f"{float(together_per_100(total)):.0f} min", border=True, height="stretch",
+        help="100 min divided by STP: the time in which jobs that all keep running do the work of 100 min one after "
+        "the other. Once one of them ends, the others run on faster. Jobs that do not fit have no such time.",
+    )  # fmt: skip
     cards[-1].caption(
         f"STP {significant(total)} · ANTT {significant(antt(every))} x · fairness {significant(fairness(every))} · "
         f"Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"

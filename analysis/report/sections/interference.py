@@ -77,8 +77,8 @@ def sentences(matrix: SlowdownMatrix) -> list[str]:
         gain = float(100 * (found.pairs["stp"] > 1).mean())
         typical = float(found.pairs["stp"].median())
         said.append(
-            f"{gain:.0f} % of the {counted(len(found.pairs), 'measured pair')} finish sooner together than one after "
-            f"the other; the median pair needs {100 / typical:.0f} min for what takes 100 min in turns."
+            f"{gain:.0f} % of {_measured_pairs(matrix, found)} do more in the same time together than one after the "
+            f"other; while both run, the median pair does in {100 / typical:.0f} min what takes 100 min in turns."
         )
         best, worst = found.pairs.iloc[0], found.pairs.iloc[-1]
         said.append(
@@ -106,8 +106,18 @@ def summary(matrices: Sequence[SlowdownMatrix]) -> list[str]:
     ]
     return [
         f"Beside another job{under}, a job takes in the median {', '.join(costs)} as long as alone.",
-        f"Pairs that finish sooner together than one after the other: {', '.join(gains)}.",
+        f"Pairs that do more in the same time together than one after the other: {', '.join(gains)}.",
     ]
+
+
+def _measured_pairs(matrix: SlowdownMatrix, found: Facts) -> str:
+    """Say of which pairs a share is: all that were measured, or those without a doubtful baseline."""
+    state = matrix.state
+    ran = np.isfinite(matrix.slowdown) & (state != NOT_MEASURED)
+    every = int(np.triu(ran | ran.T).sum())
+    if every <= len(found.pairs):
+        return f"the {counted(len(found.pairs), 'measured pair')}"
+    return f"the {counted(len(found.pairs), 'pair')} with sound baselines (of {every:,} measured)"
 
 
 def _pair(row: pd.Series) -> str:

@@ -154,7 +154,9 @@ def sentence(answer: ModelAnswer) -> str | None:
     first = answer.predictions[0]
     if answer.card.predictor == unanswered.NAME:
         return f"Verdict on {' beside '.join(one.workload for one in answer.predictions)}: {first.verdict}. {first.why}"
-    return f"Predicted on {answer.gpu}: {', '.join(costs)}. Verdict: {first.verdict}. {first.why}"
+    beyond = first.evidence != "measured" and any(one.extrapolating for one in answer.predictions)
+    warning = " This goes beyond what the model has seen." if beyond else ""
+    return f"Predicted on {answer.gpu}: {', '.join(costs)}.{warning} Verdict: {first.verdict}. {first.why}"
 
 
 def _prediction(answer: ModelAnswer, *, wanted: bool = True) -> list[Block]:
@@ -164,10 +166,10 @@ def _prediction(answer: ModelAnswer, *, wanted: bool = True) -> list[Block]:
     # Without a model there is nothing to be beyond.
     unknown = {"extrapolating": None} if answer.card.predictor == unanswered.NAME else {}
     said = memory_words(first.memory)
-    if math.isfinite(together):
+    if math.isfinite(together) and first.memory != "does_not_fit":
         said += (
-            f" Together {together:.0f} min for what takes 100 min one after the other, as predicted (STP "
-            f"{significant(stp(every))}, fairness {significant(fairness(every))})."
+            f" While all of them run, they do in {together:.0f} min what takes 100 min one after the other, as "
+            f"predicted (STP {significant(stp(every))}, fairness {significant(fairness(every))})."
         )
     blocks: list[Block] = [
         Heading(title=f"May they share {answer.gpu}?"),
@@ -201,7 +203,7 @@ def _interval_caption(first: JobPrediction) -> str:
     if not math.isfinite(first.slowdown):
         return "No figure: no model answers here."
     if first.coverage is None:
-        return "No interval: no measured co-run stands behind one."
+        return f"No interval: no measured co-run of {1 + len(first.co_workloads)} jobs stands behind one."
     groups = f" with {first.groups} left-out groups" if first.groups else ""
     few = " With fewer than ten groups the level cannot be guaranteed." if first.groups and first.groups < 10 else ""
     return f"Interval at {first.coverage:.0f} %, calibrated under protocol {first.calibrated_by}{groups}.{few}"
@@ -210,8 +212,6 @@ def _interval_caption(first: JobPrediction) -> str:
 def _explanation(explanation: Explanation) -> list[Block]:
     rows = explanation.table()
     rows["whose"] = rows["whose"].replace(dict(OWNERS))
-    # The feature's name says whose it is.
-    contributions = [{**vars(one), "whose": None} for one in explanation.contributions]
     error = explanation.additivity_error
     start = "Alone" if explanation.start == "alone" else "The usual"
     caption = (
@@ -223,7 +223,7 @@ def _explanation(explanation: Explanation) -> list[Block]:
         Text(sentences=(explanation.sentence,)),
         figure(
             f"How the slowdown of {explanation.workload} comes about",
-            waterfall(explanation.base, contributions, explanation.prediction, start=STARTS[explanation.start]),
+            waterfall(explanation.base, explanation.steps(), explanation.prediction, start=STARTS[explanation.start]),
         ),
         table(
             f"Contributions to the slowdown of {explanation.workload}",
