@@ -96,8 +96,9 @@ def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: 
     Parameters
     ----------
     fitted
-        The predictor, fitted on the training rows. It is fitted again without each group, except that one with a method
-        ``left_out`` leaves groups out in closed form where there are more than `REFIT_ROWS` rows.
+        The predictor, fitted on the training rows. It is fitted again without each group (by its method ``again`` where
+        it has weights to keep), except that one with a method ``left_out`` leaves groups out itself where there are
+        more than `REFIT_ROWS` rows.
     train : TrainingFrame
         The training rows.
     protocol, runs
@@ -110,13 +111,14 @@ def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: 
     """
     if hasattr(fitted, "left_out") and len(train) > REFIT_ROWS:
         held, groups, unit = innerfolds.inner_groups(train, protocol, runs)
-        rows, predicted, deviation = fitted.left_out(held)
+        asked = (held, train.X, train.y) if hasattr(fitted, "again") else (held,)
+        rows, predicted, deviation = fitted.left_out(*asked)
         return intervals.calibrate(predicted, train.y[rows], groups, unit, deviation=deviation)
     inner, groups, unit = innerfolds.inner_folds(train, protocol, runs)
     parts, measured, deviations = [], [], []
     for fold in inner:
         part, left = train.take(fold.train), train.X.iloc[fold.test]
-        again = clone(fitted).fit(part.X, part.y)
+        again = _again(fitted, part, left)
         parts.append(np.asarray(again.predict(left), dtype=np.float64))
         measured.append(train.y[fold.test])
         if hasattr(again, "predict_std"):
@@ -125,6 +127,13 @@ def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: 
         return None
     deviation = np.concatenate(deviations) if deviations else None
     return intervals.calibrate(np.concatenate(parts), np.concatenate(measured), groups, unit, deviation=deviation)
+
+
+def _again(fitted: Any, part: TrainingFrame, asked: pd.DataFrame) -> Any:
+    """Fit a predictor again on a part of its rows; one with weights of its own keeps them."""
+    if hasattr(fitted, "again"):
+        return fitted.again(part.X, part.y, asked)
+    return clone(fitted).fit(part.X, part.y)
 
 
 def deviation_of(fitted: Any, X: pd.DataFrame, calibration: Calibration) -> Floats | None:

@@ -10,12 +10,13 @@ import pandas as pd
 import pytest
 
 from analysis.predict import features
-from analysis.predict.ensemble import Average, StallScope
+from analysis.predict.ensemble import Average
 from analysis.predict.learners import ExtraTrees
 from analysis.predict.pairgp import Jobs, Mode, PairGP
 from analysis.predict.pairshapley import shapley_of_pairs
 from analysis.predict.setshapley import UNSURE
 from analysis.predict.shapley import contributions
+from analysis.predict.structured import StructuredGP
 from analysis.store.database import Database
 from tests.predict.conftest import WORKLOADS, make
 
@@ -67,7 +68,7 @@ def test_closed_form_is_the_definition(mode: Mode) -> None:
 
 def test_pairs_and_larger_sets_add_up_and_caution_is_what_is_taken_off(shared_syn: Database) -> None:
     frame = features.build(shared_syn, "syn")
-    fitted = StallScope(max_iter=10).fit(frame.X, frame.y)
+    fitted = StructuredGP(max_iter=10).fit(frame.X, frame.y)
     found = contributions(fitted, frame.X, frame.X)
     predicted = fitted.predict(frame.X)
     members = fitted.reader_.read(frame.X)
@@ -89,7 +90,7 @@ def test_a_job_that_taught_the_shares_nothing_still_adds_up() -> None:
     silent = WORKLOADS[0][0]
     rows = np.flatnonzero(frame.X["workload"].to_numpy() != silent)
     taught = frame.take(rows)
-    fitted = StallScope(max_iter=10).fit(taught.X, taught.y)
+    fitted = StructuredGP(max_iter=10).fit(taught.X, taught.y)
     assert fitted.one_sided_ == [silent]
     found = contributions(fitted, frame.X, taught.X)
     members = fitted.reader_.read(frame.X)
@@ -99,7 +100,7 @@ def test_a_job_that_taught_the_shares_nothing_still_adds_up() -> None:
 
 def test_an_average_with_trees_adds_up(shared_syn: Database) -> None:
     frame = features.build(shared_syn, "syn")
-    both = Average([("processes", StallScope(max_iter=5)), ("trees", ExtraTrees(n_estimators=10))], [2.0, 1.0])
+    both = Average([("processes", StructuredGP(max_iter=5)), ("trees", ExtraTrees(n_estimators=10))], [2.0, 1.0])
     fitted = both.fit(frame.X, frame.y)
     X: pd.DataFrame = frame.X.iloc[:20]
     found = contributions(fitted, X, frame.X)
