@@ -16,19 +16,21 @@ from analysis.predict.gather import Gathered
 from analysis.predict.square import predict_pairs
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries.sources import workloads
 
 #: Jobs of which all pairs are listed; beyond, the table would be read by nobody.
 MOST_JOBS = 24
 
 
 def profiled(database: Database, dataset: str, gpus: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return the jobs with a profile on each GPU, the GPU with the most first; only some GPUs where they are named."""
-    table = profiles.collect(database, dataset)
+    """Return the profiled jobs on each GPU, the GPU with the most first; only some GPUs where they are named."""
     found: dict[str, list[str]] = {}
-    places = zip(table.index.get_level_values("gpu"), table.index.get_level_values("workload"), strict=True)
-    for row, (gpu, job) in enumerate(places):
-        if (not gpus or gpu in gpus) and verdict.evidence_of(table.iloc[row]) != "none":
-            found.setdefault(str(gpu), []).append(str(job))
+    known = workloads(database, Filter(datasets=(dataset,)))
+    for job, places, count in zip(known["workload"], known["gpus"], known["profiles"], strict=True):
+        for gpu in places if places is not None and count else ():
+            if not gpus or gpu in gpus:
+                found.setdefault(str(gpu), []).append(str(job))
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
@@ -84,7 +86,8 @@ def wanted(database: Database, dataset: str, gpu: str) -> dict[str, list[str]]:
 def _profiles(database: Database, dataset: str, gpu: str, jobs: Sequence[str]) -> dict[str, pd.Series[Any]]:
     table = profiles.collect(database, dataset)
     place = {key: row for row, key in enumerate(table.index)}
-    return {job: table.iloc[place[gpu, job]] for job in jobs}
+    nothing = pd.Series(np.nan, index=table.columns, dtype=object)
+    return {job: table.iloc[place[gpu, job]] if (gpu, job) in place else nothing for job in jobs}
 
 
 def _white_box(database: Database, dataset: str, gpu: str, mechanism: str, jobs: Sequence[str]) -> np.ndarray:

@@ -109,7 +109,7 @@ def dataset_report(
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None
     summary = [*([said] if said else []), *interference.summary(matrices)]
-    summary += [unmeasured.sentence(pairs, gpu) for gpu, pairs, _ in alone if len(pairs)]
+    summary += unmeasured.summary([(gpu, pairs) for gpu, pairs, _ in alone if len(pairs)])
     if len(bounds):
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))
@@ -199,12 +199,11 @@ def evaluations_of(database: Database, dataset: str, chosen: Filter) -> list[dic
 def _alone(
     database: Database, dataset: str, chosen: Filter
 ) -> list[tuple[str, pd.DataFrame, dict[str, list[str]]]]:  # fmt: skip
-    """Return the verdicts on all pairs and what to measure, for each GPU with two jobs or more."""
+    """Return the verdicts on all pairs and what to measure, for each GPU with a profiled job."""
     how = chosen.mechanisms[0] if chosen.mechanisms else "CUDA MPS"
     return [
         (gpu, never_run.pairs(database, dataset, gpu, how), never_run.wanted(database, dataset, gpu))
-        for gpu, jobs in never_run.profiled(database, dataset, chosen.gpus).items()
-        if len(jobs) > 1
+        for gpu in never_run.profiled(database, dataset, chosen.gpus)
     ]
 
 

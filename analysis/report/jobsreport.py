@@ -118,6 +118,7 @@ def prediction_report(
     if "checks" in kept:
         parts.append(doubts.section(run_checks(database, dataset)))
     files = sources.sources(database, Filter(datasets=(dataset,)))
+    named = [model_id] if card.predictor != unanswered.NAME else []
     said = [text for text in (model.sentence(answer), *(one.sentence for one in explained)) if text]
     return ReportDocument(
         kind="prediction",
@@ -133,9 +134,9 @@ def prediction_report(
         reproduce=(
             loading(dataset, files),
             *([trained] if (trained := training(card)) else []),
-            _predict_command(model_id, where, how, jobs, caps),
+            *(_predict_command(name, where, how, jobs, caps) for name in named),
             command(
-                "prediction", dataset, model=[model_id], gpu=[where], mechanism=[how], job=jobs,
+                "prediction", dataset, model=named, gpu=[where], mechanism=[how], job=jobs,
                 threads=[f"{cap:g}" for cap in caps], limit=[f"{limit:g}"], contents=contents,
             ),
         ),

@@ -10,6 +10,7 @@ from analysis.report.markup import SPECIAL, plain
 __all__ = ["plain", "sentence", "unbroken"]
 
 _UNIT = re.compile(r"(\d) (%|x\b|min\b)")
+_TWO_HYPHENS = re.compile(r"(?<=\s)(?:\\?-){2}(?=\s)")
 _CODE = re.compile(r"(`[^`]*`)")
 
 
@@ -37,4 +38,5 @@ def unbroken(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text)
+    # Streamlit draws a dash for two hyphens in running text; in a command they separate options from the program.
+    return _TWO_HYPHENS.sub("`--`", SPECIAL.sub(r"\\\1", text))

@@ -26,7 +26,7 @@ _NAME = "scenarios"
 _LETTERS = "ABCD"
 _COLUMNS: dict[str, Any] = {
     "scenario": st.column_config.TextColumn("Scenario", width="small", pinned=True),
-    "jobs": st.column_config.TextColumn("Jobs", width="large", help="One job a line."),
+    "jobs": st.column_config.TextColumn("Jobs", width="large"),
     "gpu": "GPU",
     "mechanism": "Mechanism",
     "threads": "Threads, %",
@@ -108,8 +108,8 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
     table = pd.DataFrame(rows)
     frame.subheading("Side by side")
     _said(table)
-    # A row as high as the most jobs: every name has a line of its own and is not cut.
-    lines = max(int(table["jobs"].str.count("\n").max()) + 1, 1)
+    # Rows high enough for a line a job: long names run on into the next line instead of being cut.
+    lines = int(table["jobs"].str.count(r" \+ ").max()) + 1
     frame.data(table, name="scenarios", columns=_COLUMNS, height="content", row_height=14 + 21 * lines)
     st.caption("The address of this page holds all of them: whoever opens it sees the same on the same data.")
 
@@ -119,13 +119,13 @@ def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, An
     first = found[0]
     return {
         "scenario": name,
-        "jobs": "\n".join(asked.jobs),
+        "jobs": " + ".join(asked.jobs),
         "gpu": asked.gpu,
         "mechanism": asked.mechanism,
         "threads": ", ".join(f"{cap:g}" for cap in asked.caps) or None,
         "memory": first.memory.replace("_", " "),
         "verdict": first.verdict,
-        "slowdowns": "\n".join(
+        "slowdowns": "; ".join(
             f"{one.slowdown:.2f}" + (f" ({one.low:.2f} to {one.high:.2f})" if one.low and one.high else "")
             for one in found
         ),

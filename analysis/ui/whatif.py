@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,6 +54,12 @@ _CAUSES: dict[str, Any] = {
     "shap": st.column_config.NumberColumn("Part of ln S", format="%.4f"),
     "factor": st.column_config.NumberColumn("Factor on S", format="%.3f"),
 }
+#: From this difference on a measured set has a job of another family.
+_UNLIKE = 2.0
+#: A text of `predict.missing`: what, the command, and when or what else.
+_COMMAND = re.compile(
+    r"(?P<what>.+?): (?P<command>(?:ncu|nvidia-smi|stallscope) .+?)(?P<rest>, (?:while|or|then) [^,]+)?", re.DOTALL
+)
 _KIND, _SPOOLED = "profile", "whatif-spooled"
 
 
@@ -63,20 +70,33 @@ def members(found: list[JobPrediction]) -> None:
         interval = f"{significant(one.low)} to {significant(one.high)}" if one.low and one.high else "no interval"
         known = "simulated" if one.simulated else "measured"
         card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x", border=True, height="stretch")
-        card.caption(f"{interval}{f' · {known} {slowdown(one.measured)}' if one.measured else ''}")
+        beyond = " · :orange[:material/warning:] beyond what the model has seen" if one.extrapolating else ""
+        beyond = "" if one.measured else beyond
+        card.caption(f"{interval}{beyond}{f' · {known} {slowdown(one.measured)}' if one.measured else ''}")
     every = [one.slowdown for one in found]
     total = stp(every)
     impossible = any(one.memory == "does_not_fit" for one in found)
     cards[-1].metric(
-        "While all run, 100 min in turn take",
+        "Together, while all run",
         "–" if impossible else f"{float(together_per_100(total)):.0f} min", border=True, height="stretch",
         help="100 min divided by STP: the time in which jobs that all keep running do the work of 100 min one after "
         "the other. Once one of them ends, the others run on faster. Jobs that do not fit have no such time.",
     )  # fmt: skip
+    minutes = "no time, they do not fit" if impossible else "for 100 min one after the other"
     cards[-1].caption(
-        f"STP {significant(total)} · ANTT {significant(antt(every))} x · fairness {significant(fairness(every))} · "
-        f"Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"
+        f"{minutes} · STP {significant(total)} · ANTT {significant(antt(every))} x · fairness "
+        f"{significant(fairness(every))} · Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"
     )
+
+
+def to_do(text: str) -> None:
+    """Show what would make an answer better, its command as code that can be copied."""
+    parts = _COMMAND.fullmatch(text)
+    if parts is None:
+        st.markdown(f"- {sentence(text, 600)}")
+        return
+    st.markdown(f"- {sentence(parts['what'], 600)}{sentence(parts['rest'] or '', 300)}:")
+    st.code(parts["command"], language="sh", wrap_lines=True)
 
 
 def why(asked: Question) -> None:
@@ -138,6 +158,8 @@ def nearest(asked: Question) -> None:
     word = "simulated" if first["simulated"] else "measured"
     if first["difference"] == 0:
         text = f"This very set was {word}: {plain(first['slowdowns'])} ({plain(first['jobs'], 200)})."
+    elif first["difference"] >= _UNLIKE:
+        text = f"Nothing like it was {word}. Least unlike: {plain(first['jobs'], 200)}, {plain(first['slowdowns'])}."
     else:
         text = f"Nearest: {plain(first['jobs'], 200)}, {word}: {plain(first['slowdowns'])}."
     st.markdown(text)

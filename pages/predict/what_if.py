@@ -64,7 +64,7 @@ def details(found: list[JobPrediction], asked: question.Question) -> None:
     if missing:
         st.markdown("**What would make this answer better**")
         for text in missing:
-            st.markdown(f"- {sentence(text, 600)}")
+            whatif.to_do(text)
 
 
 def rests(found: list[JobPrediction], asked: question.Question) -> None:
@@ -72,9 +72,10 @@ def rests(found: list[JobPrediction], asked: question.Question) -> None:
     calibrated = next((one for one in found if one.calibrated_by), None)
     frame.basis(
         asked.model.title,
-        frame.count(asked.model.runs, "run") if asked.model.runs else "no co-run: stall profiles alone",
+        frame.count(asked.model.runs, "simulated run" if asked.model.simulated else "measured run")
+        if asked.model.runs
+        else f"no co-run: {'simulated ' if asked.model.simulated else ''}stall profiles alone",
         f"{calibrated.groups} groups calibrate the interval" if calibrated else "no interval",
-        simulated=asked.model.simulated,
         protocol=calibrated.calibrated_by if calibrated else None,
     )
     reasons = list(dict.fromkeys(reason for one in found for reason in one.reasons))

@@ -47,6 +47,8 @@ def test_long_and_invisible_text_is_tamed() -> None:
 
 def test_code_stays_code_in_sentences() -> None:
     assert markdown.sentence("Run `ncu --csv` on *x*.") == "Run `ncu --csv` on \\*x\\*\\."
+    # Two hyphens alone would be drawn as a dash, and the command that is copied would fail.
+    assert "B `--` JOB" in markdown.sentence("capture corun --workload B -- JOB")
 
 
 def test_spreadsheets_get_no_formulas() -> None:

@@ -138,7 +138,7 @@ def test_scenarios_are_put_side_by_side_and_stand_in_the_address(app: Open, trai
     page.selectbox(key="jobs").select("3").run()
     table = next(frame.value for frame in page.dataframe if "scenario" in frame.value.columns)
     assert list(table["scenario"]) == ["this one", "A"]
-    assert table["jobs"].iloc[1] == "\n".join(PAIR)
+    assert table["jobs"].iloc[1] == " + ".join(PAIR)
     kept = page.query_params["scenarios"]
     assert json.loads(kept if isinstance(kept, str) else kept[0])[3] == list(PAIR)
     assert table["together"].iloc[1] == pytest.approx(100 / table["stp"].iloc[1])

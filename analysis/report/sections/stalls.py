@@ -80,4 +80,4 @@ def sentence(verdicts: pd.DataFrame) -> str:
     unknown = int(counts.get("unknown", 0))
     if unknown:
         parts.append(f"{unknown} without a verdict")
-    return f"Of {counted(len(verdicts), 'profiled workload')}: {', '.join(parts)}."
+    return f"Of {counted(len(verdicts), 'profile')} with stall reasons: {', '.join(parts)}."

@@ -33,6 +33,19 @@ def sentence(found: pd.DataFrame, gpu: str) -> str:
     return f"On {gpu} none of {counted(len(found), 'pair')} ran together; the verdict is {listed}."
 
 
+def summary(found: Sequence[tuple[str, pd.DataFrame]]) -> list[str]:
+    """Say the verdicts on the pairs of all GPUs."""
+    if len(found) <= 1:
+        return [sentence(pairs, gpu) for gpu, pairs in found]
+    every = pd.concat([pairs for _, pairs in found])
+    counts = Counter(every["verdict"].astype(str))
+    listed = named([f"{word} for {number}" for word, number in counts.most_common()])
+    return [
+        f"None of {counted(len(every), 'pair')} that could meet on {named([gpu for gpu, _ in found])} ran together; "
+        f"the verdict is {listed}. Jobs profiled on different GPUs can't be judged together: profile them on one."
+    ]
+
+
 def section(places: Sequence[tuple[str, pd.DataFrame, Mapping[str, Sequence[str]]]]) -> Section | None:
     """Make the section.
 
