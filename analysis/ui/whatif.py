@@ -85,7 +85,8 @@ def members(found: list[JobPrediction]) -> None:
     minutes = "no time, they do not fit" if impossible else "for 100 min one after the other"
     cards[-1].caption(
         f"{minutes} · STP {significant(total)} · ANTT {significant(antt(every))} x · fairness "
-        f"{significant(fairness(every))} · Jain's index {significant(jain(every))} · worst S {significant(max(every))} x"
+        f"{significant(fairness(every))} · Jain's index {significant(jain(every))} · worst S "
+        f"{significant(max(every))} x"
     )
 
 
