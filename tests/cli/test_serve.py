@@ -53,6 +53,8 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
                 assert running.poll() is None, running.communicate()
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
+        assert running.stdout is not None
+        said = running.stdout.readline()  # once it answers, and not before
         own = socket.gethostbyname(socket.gethostname())
         if not own.startswith("127."):
             with pytest.raises(OSError), socket.create_connection((own, port), timeout=2):
@@ -62,7 +64,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     finally:
         running.kill()
     assert running.returncode == 0, err
-    assert f"http://127.0.0.1:{port}" in out
+    assert f"http://127.0.0.1:{port}" in said
     assert str(db) in out
     assert "Traceback" not in err
     Database(db).close()
