@@ -152,11 +152,12 @@ def _mixture(estimator: Any, X: pd.DataFrame, background: pd.DataFrame | None) -
     values: pd.DataFrame | None = None
     methods, starts, error = [], set(), 0.0
     for share, (name, part) in zip(shares.T, estimator.parts_, strict=True):
-        if len(X) and not share.any():
+        rows = np.flatnonzero(share)
+        if len(X) and not len(rows):
             continue
-        of_part = contributions(part, X, background)
-        base = base + share * of_part.base
-        scaled = of_part.values.mul(share, axis=0)
+        of_part = contributions(part, X if len(rows) == len(X) else X.iloc[rows], background)
+        base[rows] += share[rows] * of_part.base
+        scaled = of_part.values.set_axis(rows, axis=0).mul(share[rows], axis=0).reindex(range(len(X)), fill_value=0.0)
         values = scaled if values is None else values.add(scaled, fill_value=0.0)
         methods.append(of_part.method if len(estimator.parts_) == 1 else f"{name}: {of_part.method}")
         starts.add(of_part.start)

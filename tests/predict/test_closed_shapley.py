@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis.predict import features
-from analysis.predict.ensemble import Average
+from analysis.predict.ensemble import Average, StallScope
 from analysis.predict.learners import ExtraTrees
 from analysis.predict.pairgp import Jobs, Mode, PairGP
 from analysis.predict.pairshapley import shapley_of_pairs
@@ -96,6 +96,22 @@ def test_a_job_that_taught_the_shares_nothing_still_adds_up() -> None:
     members = fitted.reader_.read(frame.X)
     median = fitted.compose(fitted.jobs_of(members), members.own, members.others, variance=False)[0]
     assert found.values[UNSURE].to_numpy() == pytest.approx(fitted.predict(frame.X) - median, abs=1e-6)
+
+
+def test_rows_may_have_weights_of_their_own(shared_syn: Database) -> None:
+    """Trees have a say where a model is new: those rows are explained by both, the others by the processes alone."""
+    frame = features.build(shared_syn, "syn")
+    known = frame.take(np.flatnonzero(["delta" not in names for names in frame.rows["families"]]))
+    fitted = StallScope(max_iter=5).fit(known.X, known.y)
+    fitted.parts_ = [fitted.parts_[0], ("trees", ExtraTrees(n_estimators=10).fit(known.X, known.y))]
+    fitted.weights_ = np.array([0.6, 0.4])
+    found = contributions(fitted, frame.X, known.X)
+    shares = fitted.shares(frame.X)
+    assert set(np.unique(shares[:, 1])) == {0.0, 0.4}
+    assert np.abs(found.total() - fitted.predict(frame.X)).max() < 1e-9
+    rows = np.flatnonzero(shares[:, 1] == 0)
+    alone = contributions(fitted.process_, frame.X.iloc[rows], known.X)
+    assert np.abs(found.base[rows] - alone.base).max() < 1e-12
 
 
 def test_an_average_with_trees_adds_up(shared_syn: Database) -> None:
