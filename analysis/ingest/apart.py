@@ -26,8 +26,8 @@ import structlog
 import analysis
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import carried
-from analysis.ingest.magic import START_BYTES, packing
 from analysis.ingest.mapping import TableMapping
+from analysis.ingest.opening import is_packed
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reading import Asked, Read, read_here
 from analysis.settings import get_settings
@@ -115,9 +115,7 @@ def weight(paths: Sequence[Path]) -> int:
     total = 0
     for path in paths:
         try:
-            with path.open("rb") as file:
-                packed = packing(file.read(START_BYTES)) is not None
-            total += path.stat().st_size * (_PACKED if packed else 1)
+            total += path.stat().st_size * (_PACKED if is_packed(path) else 1)
         except OSError:
             continue
     return total

@@ -54,18 +54,22 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
         assert running.stdout is not None
-        said = running.stdout.readline()  # once it answers, and not before
+        said = ""
+        while "Ctrl-C" not in said:  # it is said once the server answers, and not before
+            line = running.stdout.readline()
+            assert line, said
+            said += line
         own = socket.gethostbyname(socket.gethostname())
         if not own.startswith("127."):
             with pytest.raises(OSError), socket.create_connection((own, port), timeout=2):
                 pass
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=30)
+        _, err = running.communicate(timeout=30)
     finally:
         running.kill()
     assert running.returncode == 0, err
     assert f"http://127.0.0.1:{port}" in said
-    assert str(db) in out
+    assert str(db) in said
     assert "Traceback" not in err
     Database(db).close()
 
