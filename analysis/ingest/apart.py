@@ -211,11 +211,12 @@ class Apart:
             process.stdin.flush()  # type: ignore[union-attr]
         except OSError as error:
             raise _GoneError from error
+        # It may have waited for this a good while; from here on it has something to do.
+        self._looked = time.monotonic(), self._used()
 
     def _answers(self, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Ask for a piece of work and yield what is said until its end."""
         self._say(wanted)
-        self._looked = time.monotonic(), self._used()
         while "end" not in (message := self._heard()):
             yield message
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.errors import InputRefusedError
+from analysis.errors import CancelledError, InputRefusedError
+from analysis.ingest import apart
+from analysis.ingest.format import Hints
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import resources, spool
+from analysis.ui import resources, spool, upload
 
 SIZE = 64 << 20
 
@@ -78,3 +80,27 @@ def test_only_what_was_left_long_ago_is_swept_away(tmp_path: Path) -> None:
     os.utime(tmp_path / "recordings", (1e9, 1e9))
     resources._sweep(tmp_path)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["import-new", "recordings"]
+
+
+def test_a_cancel_in_the_middle_of_a_large_file_leaves_it_and_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "WORTH", 1)
+    asked: list[str] = []
+
+    def progress(_: float, message: str) -> None:
+        asked.append(message)
+        if len(asked) > 3:
+            raise CancelledError("the job was cancelled", "")
+
+    files = []
+    for name in ("a.csv", "b.csv"):
+        path = tmp_path / name
+        path.write_text("run_id,gpu,mechanism,workload,slowdown\n1,T4,CUDA MPS,x,1.5\n1,T4,CUDA MPS,y,1.2\n")
+        files.append((spool.Spooled(name, path, "", path.stat().st_size), Hints()))
+    with Database(tmp_path / "own.duckdb") as database:
+        found = upload.load_all(database, files, progress)
+        assert database.scalar("SELECT count(*) FROM source") == 0
+    assert (found["cancelled"], found["left"], found["reports"]) == (True, ["a.csv", "b.csv"], [])
+    assert set(asked) == {"reading a.csv"}
+    assert not list(tmp_path.glob("*.csv"))
