@@ -92,7 +92,7 @@ def read_fast(
 
 
 def read_regular(
-    stream: io.IOBase, names: Sequence[str], kept: list[str], plain: Collection[str], delimiter: str
+    stream: io.IOBase | pa.NativeFile, names: Sequence[str], kept: list[str], plain: Collection[str], delimiter: str
 ) -> pa.Table | None:
     """Read rows that all have as many cells as there are names; None where some row has not."""
     dictionary = pa.dictionary(pa.int32(), pa.string())

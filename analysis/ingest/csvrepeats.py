@@ -5,12 +5,8 @@ It is believed only if the rows it saw are the lines that were counted; otherwis
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +19,6 @@ from analysis.ingest.rowparts import MARGIN, Labels, Parts, cut_rows
 
 #: Bytes that are looked at together: several lines of the longest kind, and little enough for a core's cache.
 _PIECE = 1 << 20
-#: More threads than this wait for one another.
-_THREADS = 4
 
 
 def read_repeats(
@@ -97,93 +91,60 @@ def read_repeats(
     return cells
 
 
-class _Lines:
-    """Hands out whole lines, a piece at a time, to the thread that asks next."""
+def _pieces(text: Path, start: int, stop: int) -> Iterator[tuple[bytearray, int]]:
+    """Yield a buffer with whole lines from `MARGIN` on, and where they end; good until the next is asked for.
 
-    def __init__(self, text: Path, start: int, stop: int) -> None:
-        self._file = text.open("rb", buffering=0)
-        self._file.seek(start)
-        self._left = stop - start
-        self._rest = b""
-        self._lock = Lock()
-        self._number = 0
-        self.size = min(_PIECE, self._left) + 1
-
-    def buffer(self) -> bytearray:
-        """Return room for one piece."""
-        return bytearray(self.size + 2 * MARGIN)
-
-    def fill(self, buffer: bytearray) -> tuple[int, int] | None:
-        """Write the next lines into a buffer; return number and end of the piece, None after the last.
-
-        Raises
-        ------
-        ValueError
-            If the file is shorter than it was, or a line longer than a piece.
-        """
-        with self._lock, memoryview(buffer) as view:
-            end = MARGIN + len(self._rest)
-            buffer[MARGIN:end] = self._rest
-            wanted = min(self._left, self.size - 1 - len(self._rest))
-            self._left -= wanted
+    Raises
+    ------
+    ValueError
+        If the file is shorter than it was, or a line longer than a piece.
+    """
+    left, rest = stop - start, 0
+    size = min(_PIECE, left)
+    buffer = bytearray(size + 1 + 2 * MARGIN)
+    with text.open("rb", buffering=0) as file, memoryview(buffer) as view:
+        file.seek(start)
+        while left:
+            end, wanted = MARGIN + rest, min(left, size - rest)
+            left -= wanted
             while wanted:
-                got = self._file.readinto(view[end : end + wanted])
+                got = file.readinto(view[end : end + wanted])
                 if not got:
                     raise ValueError("the file has become shorter")
                 end, wanted = end + got, wanted - got
-            if end == MARGIN:
-                return None
-            if not self._left and buffer[end - 1] != 10:
-                buffer[end], end = 10, end + 1
-            stop = buffer.rfind(b"\n", MARGIN, end) + 1
-            if not stop:
+            if not left and buffer[end - 1] != ord("\n"):
+                buffer[end], end = ord("\n"), end + 1
+            after = buffer.rfind(b"\n", MARGIN, end) + 1
+            if not after:
                 raise ValueError("a line is longer than a piece")
-            self._rest = bytes(view[stop:end])
-            self._number += 1
-            return self._number, stop
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+            yield buffer, after
+            rest = end - after
+            buffer[MARGIN : MARGIN + rest] = buffer[after:end]
 
 
 def _cut(text: Path, header: Header, stop: int, labels: Labels) -> list[Parts] | None:
-    """Cut all rows, with several threads; None where one piece can't be."""
-    found: dict[int, Parts] = {}
-    failed: list[int] = []
-    lines = _Lines(text, header.start, stop)
-
-    def work() -> None:
-        buffer = lines.buffer()
-        while not failed and (piece := lines.fill(buffer)) is not None:
-            number, end = piece
+    """Cut all rows; None where some can't be."""
+    found: list[Parts] = []
+    try:
+        # One thread: the steps of the work are short, and two would wait for each other's turn more than they gain.
+        for buffer, end in _pieces(text, header.start, stop):
             parts = cut_rows(buffer, MARGIN, end, labels, ord(header.delimiter))
             if parts is None:
-                failed.append(number)
-                return
-            found[number] = parts
-
-    threads = min(os.cpu_count() or 1, _THREADS, 1 + (stop - header.start) // _PIECE)
-    try:
-        with ThreadPoolExecutor(threads) as workers:
-            for worker in [workers.submit(work) for _ in range(threads)]:
-                worker.result()
+                return None
+            found.append(parts)
     except ValueError:
         return None
-    finally:
-        lines.close()
-    return None if failed else [found[number] for number in sorted(found)]
+    return found
 
 
 def _heads(parts: list[Parts], header: Header, split: int, kept: list[str]) -> pa.Table | None:
     """Read the heads as a table of their own; None where one isn't a row of it."""
-    joined = b"\n".join(head for part in parts for head in part.heads) + b"\n"
-    codes = np.frombuffer(joined, dtype=np.uint8)
+    codes = np.concatenate([part.heads for part in parts])
     begins = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(codes == 10)[:-1] + 1])
     # As many quotes stand in front of each head as belong to pairs.
     if (np.searchsorted(np.flatnonzero(codes == 34), begins) % 2).any():
         return None
-    table = read_regular(io.BytesIO(joined), header.names[:split], kept, (), header.delimiter)
+    table = read_regular(pa.BufferReader(pa.py_buffer(codes)), header.names[:split], kept, (), header.delimiter)
     return None if table is None or table.num_rows != len(begins) or is_odd(table) else table
 
 

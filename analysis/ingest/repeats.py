@@ -16,6 +16,8 @@ def already_there(database: Database, source_id: int) -> list[str]:
     source_id : int
         The source.
     """
+    if repeats.is_alone(database, source_id):
+        return []
     cure = "Remove one of the two on the Library page, or leave it out on the Checks page."
     said = []
     for file, runs, rebased in repeats.runs_again(database, source_id).itertuples(index=False):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +41,8 @@ class Parts:
     ----------
     first : ndarray of int64
         First row of every stretch of rows with the same head.
-    heads : list of bytes
-        Head of every stretch, without the delimiter at its end.
+    heads : ndarray of uint8
+        Head of every stretch, a line feed in place of the delimiter at its end.
     label : ndarray of int32
         Label of every row, a number of `Labels`.
     sizes : ndarray of int64
@@ -53,7 +52,7 @@ class Parts:
     """
 
     first: Ints
-    heads: list[bytes]
+    heads: Bytes
     label: Ints
     sizes: Ints
     values: Bytes
@@ -66,7 +65,7 @@ class Parts:
 
 
 class Labels:
-    """Labels met so far, numbered; several threads may ask.
+    """Labels met so far, numbered.
 
     Parameters
     ----------
@@ -79,7 +78,6 @@ class Labels:
     def __init__(self, count: int, delimiter: str) -> None:
         cell = rb'"([^"\r\n]*)"' + re.escape(delimiter.encode())
         self._form = re.compile(cell * count + b'"')
-        self._lock = Lock()
         self._number: dict[bytes, int] = {}
         #: The cells of every label.
         self.cells: list[tuple[bytes, ...]] = []
@@ -100,11 +98,9 @@ class Labels:
         form = self._form.fullmatch(label)
         if form is None:
             raise ValueError("not as many quoted cells as a label has")
-        with self._lock:
-            if label not in self._number:
-                self.cells.append(form.groups())
-                self._number[label] = len(self.cells) - 1
-            return self._number[label]
+        self.cells.append(form.groups())
+        self._number[label] = len(self.cells) - 1
+        return self._number[label]
 
 
 def cut_rows(buffer: bytearray, start: int, stop: int, labels: Labels, delimiter: int) -> Parts | None:
@@ -142,7 +138,7 @@ def cut_rows(buffer: bytearray, start: int, stop: int, labels: Labels, delimiter
         first = np.flatnonzero(new)
         if len(first) * _FEWEST_ROWS > len(begins) + 2 * _FEWEST_ROWS:
             return None
-        lengths, heads = _heads(buffer, begins[first], at[first], labels, delimiter)
+        lengths, heads = _heads(codes, buffer, begins[first], at[first], labels, delimiter)
         counts = np.diff(first, append=len(begins))
         length = np.repeat(lengths, counts)
         if not _same_heads(codes, begins, length, new):
@@ -202,23 +198,42 @@ def _stretches(codes: Bytes, begins: Ints) -> Bools:
     return new
 
 
-def _heads(buffer: bytearray, begins: Ints, values: Ints, labels: Labels, delimiter: int) -> tuple[Ints, list[bytes]]:
-    """Find where the heads of some rows end: in front of the label, whose quotes are counted from the value back."""
-    view = memoryview(buffer)
-    lengths, heads = [], []
-    usual = b""
-    for begin, value in zip(begins.tolist(), values.tolist(), strict=True):
-        end = value - len(usual)
-        if not usual or end <= begin or not buffer.startswith(usual, end, value):
-            end = value
-            for _ in range(labels.quotes):
-                end = buffer.rindex(b'"', begin, end)
-            usual = bytes(view[end:value])
-        if end - begin < 8 or buffer[end - 1] != delimiter:
-            raise ValueError("no head")
-        lengths.append(end - begin)
-        heads.append(bytes(view[begin : end - 1]))
-    return np.array(lengths, dtype=np.int64), heads
+def _heads(
+    codes: Bytes, buffer: bytearray, begins: Ints, values: Ints, labels: Labels, delimiter: int
+) -> tuple[Ints, Bytes]:
+    """Find where the heads of some rows end, and return these as lines."""
+    lengths = _head_lengths(codes, buffer, begins, values, labels)
+    ends = np.cumsum(lengths) - 1
+    most = int(lengths.max())
+    if int(lengths.min()) < 8 or most > MARGIN or most * len(lengths) > len(codes):
+        raise ValueError("no heads, or of lengths too different")
+    places = np.ndarray((len(codes) - most + 1,), dtype=f"V{most}", buffer=codes, strides=(1,))
+    lines = places[begins].view(np.uint8).reshape(-1, most)[np.arange(most, dtype=np.int32) < lengths[:, None]]
+    if not (lines[ends] == delimiter).all():
+        raise ValueError("no delimiter between head and label")
+    lines[ends] = _FEED
+    return lengths, lines
+
+
+def _head_lengths(codes: Bytes, buffer: bytearray, begins: Ints, values: Ints, labels: Labels) -> Ints:
+    """Return how long heads are: the quotes of the labels behind them are counted from the values back."""
+
+    def start(begin: int, end: int) -> int:
+        for _ in range(labels.quotes):
+            end = buffer.rindex(b'"', begin, end)
+        return end
+
+    lengths = values - begins
+    usual = buffer[start(int(begins[-1]), int(values[-1])) : int(values[-1])]
+    odd = np.ones(len(begins), dtype=bool)
+    if 8 <= len(usual) < MARGIN:
+        full = np.frombuffer(usual, dtype=np.uint64, count=len(usual) >> 3)
+        odd = (_words(codes, values - len(usual), len(full)) != full).any(axis=1)
+        odd |= _word(codes, values - 8) != np.frombuffer(usual[-8:], dtype=np.uint64)
+        lengths -= len(usual)
+    for row in np.flatnonzero(odd).tolist():
+        lengths[row] = start(int(begins[row]), int(values[row])) - begins[row]
+    return lengths
 
 
 def _same_heads(codes: Bytes, begins: Ints, length: Ints, new: Bools) -> bool:
@@ -251,10 +266,10 @@ def _labels(codes: Bytes, buffer: bytearray, at: Ints, size: Ints, first: Ints, 
 
     label = np.empty(len(at), dtype=np.int32)
     begin, end = _regular(codes, at, size, first)
-    period = int(first[2] - first[1]) if end > begin else 0
     label[:begin] = numbers(0, begin)
-    label[begin : begin + period] = numbers(begin, begin + period)
-    label[begin:end].reshape(-1, max(period, 1))[1:] = label[begin : begin + period]
+    if begin < end:
+        period = int(first[2] - first[1])
+        label[begin:end].reshape(-1, period)[:] = numbers(begin, begin + period)
     label[end:] = numbers(end, len(at))
     return label
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from ncu_files import PREAMBLE, Row, long_form, profile_rows
 
 from analysis.ingest import ncu_columns as col
@@ -99,6 +102,41 @@ def test_readers_agree_on_damaged_files(tmp_path: Path, seed: bytes) -> None:
     for _ in range(120):
         used |= compare(tmp_path / "t.csv", mutated(seed, rng))
     assert {"exact", "mixed"} <= used
+
+
+VALUES = ["1", "1,234.5", "", "n/a", "7 (1: 2; 3: 4)", "CachePreferNone", "v" * 31, "v" * 32, "ü" * 40]
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_rows_that_repeat_are_never_misread(data: st.DataObject) -> None:
+    """Launches with more or fewer metrics, heads of any length, long and odd values; then a byte of it changes."""
+    metrics = st.sampled_from(["sm__a.sum", "dram__b.avg", "x" * 40, "gpu__time_duration.sum", "é"])
+    kernel = st.sampled_from(["gemm", "void k<float, 4>(const float *, int)", "k" * 300])
+    usual = data.draw(st.lists(st.tuples(metrics, st.sampled_from(["", "us", "%"])), min_size=2, max_size=8))
+    launches = data.draw(st.integers(4, 9))
+    rows = []
+    for launch in range(launches):
+        name = data.draw(kernel)
+        some = usual if data.draw(st.integers(0, 3)) else usual[: data.draw(st.integers(1, len(usual)))]
+        rows += [Row(launch, metric, data.draw(st.sampled_from(VALUES)), unit, kernel=name) for metric, unit in some]
+    content = long_form(rows, end=data.draw(st.sampled_from(["\n", "\r\n"])), before=PREAMBLE)
+    with tempfile.TemporaryDirectory() as folder:
+        used = compare(Path(folder) / "t.csv", content)
+        long = sum(len(row.value.encode()) > 31 for row in rows)
+        assert ("repeats" in used) or len(rows) < 4 * launches or long * 4 > len(rows)
+        at = data.draw(st.integers(len(content) // 3, len(content) - 1))
+        other = data.draw(st.sampled_from([b"", b'"', b",", b"\n", b"x", b'","', b'"\n"']))
+        compare(Path(folder) / "t.csv", content[:at] + other + content[at + data.draw(st.integers(0, 2)) :])
+
+
+def test_pieces_of_a_table_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines that go over the end of a piece, and a piece that is not as the others."""
+    monkeypatch.setattr("analysis.ingest.csvrepeats._PIECE", 4096)
+    content = long_form(profile_rows(60), before=PREAMBLE, end="\r\n")
+    assert "repeats" in compare(tmp_path / "t.csv", content)
+    bare = content.replace(b'"69.25"', b"69.25")  # in the last launch
+    assert compare(tmp_path / "t.csv", bare) == {"exact", "fast", "mixed"}
 
 
 def test_a_large_irregular_table_is_read_in_one_pass(tmp_path: Path) -> None:

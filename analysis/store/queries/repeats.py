@@ -11,6 +11,11 @@ from analysis.store.database import Database
 FEWEST_SAMPLES = 3
 
 
+def is_alone(database: Database, source_id: int) -> bool:
+    """Say whether there is no other source, so that nothing can stand in two places."""
+    return database.scalar("SELECT 1 FROM source WHERE source_id <> ? LIMIT 1", [source_id]) is None
+
+
 def repeated_launches(database: Database, dataset: str | None = None, source_id: int | None = None) -> pd.DataFrame:
     """Return profiles whose launches from one file all stand in another one too: one measurement, exported again.
 
