@@ -95,6 +95,7 @@ def explanations(X: pd.DataFrame, parts: Contributions, predicted: np.ndarray) -
                     parts.start,
                     parts.error,
                     1 + len(others),
+                    summed(listed, "group"),
                 ),
                 method=parts.method,
                 additivity_error=abs(base + sum(one.shap for one in listed) - prediction),

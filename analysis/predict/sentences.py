@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -51,6 +51,7 @@ def sentence(
     start: Start = "typical",
     error: float = 0.0,
     jobs: int = 2,
+    groups: Mapping[str, float] | None = None,
 ) -> str:
     """Say why a job is predicted to slow down as it is.
 
@@ -69,6 +70,8 @@ def sentence(
         Standard error of a sampled contribution, ln S.
     jobs : int
         Jobs in the set.
+    groups : mapping of str to float, optional
+        The contributions summed by stall group or resource.
 
     Returns
     -------
@@ -90,6 +93,11 @@ def sentence(
         parts.append(f"Down: {_listed(better)}.")
     if rest := rest_in_words(contributions, [*worse, *better]):
         parts.append(rest)
+    if groups and (worse or better):
+        most = max(groups, key=lambda name: abs(groups[name]))
+        if abs(groups[most]) >= max(LEAST, 2.0 * error):
+            where = "what was measured before" if most == "measured before" else most
+            parts.append(f"By stall group and resource most comes from {where}: x {np.exp(groups[most]):.2f}.")
     if not worse and not better:
         least = 100 * float(np.expm1(max(LEAST, 2.0 * error)))
         parts.append(f"No single feature moves it by more than {least:.0f} %.")

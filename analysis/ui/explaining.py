@@ -13,13 +13,16 @@ from analysis.charts.explanations import beeswarm, importance_bars, waterfall
 from analysis.charts.theme import alt_text
 from analysis.numbers import slowdown
 from analysis.predict.naming import OWNERS
-from analysis.ui import background, frame
+from analysis.store.filters import Filter
+from analysis.store.queries import sources
+from analysis.ui import background, frame, navigation
 from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import database, theme
+from analysis.ui.resources import cached, database, theme
 
 if TYPE_CHECKING:
     from analysis.predict.explain import Explanation
     from analysis.predict.importance import GlobalImportance
+    from analysis.ui.question import Question
 
 COLUMNS: dict[str, Any] = {
     "feature": st.column_config.TextColumn("Feature", width="large"),
@@ -90,6 +93,20 @@ def against_measured(dataset: str, gpu: str, mechanism: str, predicted: Any, fou
     names = _COMPARED | {"measured": st.column_config.NumberColumn("Simulated, x", format="%.3f")}
     frame.data(table, name="disagreement", columns=names if simulated else _COMPARED, height="content")
     st.caption("These runs may be among those that the model learned from: an agreement here is no test of it.")
+
+
+def onward(asked: Question, one: Explanation, *, measured: bool) -> None:
+    """Link to the evidence behind an explanation, to the verdict, and to a report."""
+    dataset = asked.model.dataset
+    known = cached(sources.workloads, database(), Filter(datasets=(dataset,), workloads=(one.workload,)))
+    with st.container(horizontal=True):
+        navigation.link("what-if", "May they share?", **asked.address())
+        navigation.link("report", "Put it into a report", kind="prediction", **asked.address())
+        if len(known) and int(known["profiles"].max()) > 0:
+            navigation.link("stalls", "What it waits for alone", dataset=dataset, job=one.workload)
+        if measured:
+            partner = one.co_workloads[0]
+            navigation.link("interference", "The runs behind it", dataset=dataset, slowed=one.workload, beside=partner)
 
 
 def whole(model_id: str, found: GlobalImportance) -> None:

@@ -7,7 +7,7 @@ from analysis.errors import StallScopeError
 from analysis.predict import models
 from analysis.predict.manifest import Manifest
 from analysis.reference import gpus
-from analysis.ui import empty, explaining, filters, frame, navigation, nomodel, question
+from analysis.ui import empty, explaining, filters, frame, nomodel, question
 from analysis.ui.markdown import plain, sentence
 from analysis.ui.resources import cached, database
 
@@ -39,9 +39,7 @@ def one_set(known: list[Manifest], heading: st.delta_generator.DeltaGenerator) -
     explaining.member(one)
     here = (gpus.resolve(asked.gpu, asked.model.gpus) or [asked.gpu])[0]
     explaining.against_measured(asked.model.dataset, here, asked.mechanism, predicted, found)
-    with st.container(horizontal=True):
-        navigation.link("what-if", "May they share?", **asked.address())
-        navigation.link("report", "Put it into a report", kind="prediction", **asked.address())
+    explaining.onward(asked, one, measured=any(said.measured is not None for said in predicted))
     frame.basis(
         asked.model.title,
         frame.count(asked.model.runs, "run"),

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
+from analysis.predict import importance, missing, models
 from analysis.predict.evaluate import evaluate
 from analysis.predict.explain import explain
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import resources, training
+from analysis.ui import background, resources, training, whatif
 from tests.pages.conftest import Open
 from tests.pages.files import GPU, MECHANISM, profile
 
@@ -156,3 +158,41 @@ def test_profiles_alone_lead_to_what_to_measure(app: Open, tmp_path: Path, name:
     assert "Measure first" in shown
     assert "stallscope capture corun" in shown
     assert "ncu --set full" in shown
+
+
+def test_the_global_view_is_worked_out_beside_the_page(
+    app: Open, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    real = importance.global_importance
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        gate.wait(30)
+        return real(*args, **kwargs)
+
+    slow.__qualname__ = f"slow-{trained}"  # asked for once in this process
+    monkeypatch.setattr(importance, "global_importance", slow)
+    monkeypatch.setattr(background, "PATIENCE_SECONDS", 0.05)
+    page = app("pages/predict/explain.py", explain="What the model looks at")
+    assert not page.exception
+    assert "Explaining the predictions of the training data" in words(page)
+    assert "The rest of the page can be used meanwhile." in "".join(one.value for one in page.caption)
+    gate.set()
+    for _ in range(60):
+        monkeypatch.setattr(background, "PATIENCE_SECONDS", 1.0)
+        page.run(timeout=60)
+        if "Most of all it looks at" in words(page):
+            break
+    assert "Most of all it looks at" in words(page)
+    table = next(frame.value for frame in page.dataframe if "mean_abs" in frame.value.columns)
+    assert set(table["whose"]) <= {"own", "co-runners", "all together", "GPU"}
+
+
+@pytest.mark.parametrize("kind", ["counters", "duty cycle"])
+def test_what_to_measure_stands_as_a_command(kind: str) -> None:
+    for text in (f"something, with commas: {missing._COMMANDS[kind]}", f"a co-run: {missing.CORUN}, or a table"):
+        parts = whatif._COMMAND.fullmatch(text)
+        assert parts is not None
+        assert parts["command"].split()[0] in ("ncu", "nvidia-smi", "stallscope")
+        assert "while" not in parts["command"]
+        assert " or " not in parts["command"]

@@ -143,6 +143,11 @@ def test_numbers_in_a_sentence_are_those_of_the_table() -> None:
     assert f"kernel length, of the co-runners (x {np.exp(0.3):.2f})" in text
     assert f"Down: threads, own (x {np.exp(-0.1):.2f})" in text
     assert "PCIe" not in text
+    grouped = sentence("bert", 0.0, 0.201, parts, groups={"kernel lengths": 0.3, "launch size": -0.1})
+    assert grouped.endswith(f"By stall group and resource most comes from kernel lengths: x {np.exp(0.3):.2f}.")
+    few = [("kernel length, of the co-runners", 0.03), *((f"small {number}", 0.004) for number in range(20))]
+    assert f"The other 20, each small, make x {np.exp(0.08):.2f} together." in sentence("bert", 0.0, 0.11, few)
+    assert "put together from pairs" in sentence("bert", 0.0, 0.201, parts, "sets", jobs=3)
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), st.floats(-1, 1, allow_nan=False), max_size=12))
