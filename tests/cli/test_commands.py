@@ -52,7 +52,7 @@ def test_import_accounts_for_every_file(as_json: Json, db: Path, tmp_path: Path)
     reports = as_json("import", good, bad, empty, tmp_path / "missing.csv", "--db", db, code=1)
     assert [report["status"] for report in reports] == ["loaded", "rejected", "rejected", "rejected"]
     for report in reports:
-        assert list(report) == [*IMPORT_FIELDS, "rejects"]
+        assert list(report) == [*IMPORT_FIELDS, "rejects", "set_aside_rows"]
         assert report["rows_read"] == report["rows_loaded"] + report["rows_rejected"]
         assert (report["error"] is None) == (report["status"] == "loaded")
     assert reports[0]["launches"] == 12
