@@ -51,15 +51,16 @@ def learnt(process: StructuredGP, trees: Sequence[tuple[str, Any]], X: pd.DataFr
     """
     grid = candidates(1 + len(trees))
     errors = []
-    for held in novelty.rehearsals(X.iloc[pairs]):
+    groups = list(novelty.rehearsals(X.iloc[pairs]))
+    if len(groups) < LEAST_GROUPS:
+        return grid[0]
+    for held in groups:
         rest, rows = np.delete(pairs, held), pairs[held]
         rows, said, _ = process.left_out([rows])
-        if not len(rows):
-            continue
         parts = [said, *(clone(tree).fit(X.iloc[rest], y[rest]).predict(X.iloc[rows]) for _, tree in trees)]
         mixed = np.column_stack(parts) @ grid.T
         errors.append(np.abs(np.expm1(mixed - y[rows][:, None])).mean(axis=0))
-    return best_weights(np.array(errors), grid) if len(errors) >= LEAST_GROUPS else grid[0]
+    return best_weights(np.array(errors), grid)
 
 
 def candidates(parts: int) -> Floats:

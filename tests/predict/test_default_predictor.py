@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from analysis.predict import ensemble, features, mixing, modelfile, novelty, pro
 from analysis.predict.ensemble import StallScope
 from analysis.predict.folding import calibrate_by_groups
 from analysis.predict.frame import TrainingFrame
+from analysis.predict.learners import Boosting, ExtraTrees
 from analysis.predict.manifest import used_columns
 from analysis.predict.shapley import contributions
 from analysis.predict.structured import StructuredGP
@@ -53,14 +56,20 @@ def pairs(shared_syn: Database) -> TrainingFrame:
     return protocols.prepare(features.build(shared_syn, "syn"), "leave-one-family-out")
 
 
-@pytest.fixture
-def mixed(pairs: TrainingFrame, monkeypatch: pytest.MonkeyPatch) -> tuple[StallScope, TrainingFrame, TrainingFrame]:
+def _few_trees(_: StallScope) -> list[tuple[str, Any]]:
+    return [("extra trees", ExtraTrees(n_estimators=8)), ("boosting", Boosting(max_iter=10))]
+
+
+@pytest.fixture(scope="module")
+def mixed(pairs: TrainingFrame) -> tuple[StallScope, TrainingFrame, TrainingFrame]:
     """A predictor whose trees have a say, what it learnt from, and the rows with the family that it never saw."""
-    monkeypatch.setattr(mixing, "learnt", lambda *_: np.array([0.5, 0.2, 0.3]))
-    monkeypatch.setattr(ensemble, "LEAST_PAIRS", 20)
     fold = protocols.folds(pairs, "leave-one-family-out")[0]
     train = pairs.take(fold.train)
-    return StallScope(max_iter=5).fit(train.X, train.y), train, pairs.take(fold.test)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensemble, "LEAST_PAIRS", 20)
+        patch.setattr(mixing, "learnt", lambda *_: np.array([0.5, 0.2, 0.3]))
+        patch.setattr(StallScope, "_trees", _few_trees)
+        return StallScope(max_iter=5).fit(train.X, train.y), train, pairs.take(fold.test)
 
 
 def test_trees_speak_of_new_models_alone(mixed: tuple[StallScope, TrainingFrame, TrainingFrame]) -> None:
@@ -93,7 +102,7 @@ def test_few_models_leave_the_processes_alone(pairs: TrainingFrame) -> None:
 def test_weights_are_learnt_from_left_out_models(pairs: TrainingFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixing, "LEAST_GROUPS", 3)
     model = StallScope(max_iter=5)
-    every, rows = model._trees(), np.arange(len(pairs))
+    every, rows = _few_trees(model), np.arange(len(pairs))
     sure = StructuredGP(max_iter=5).fit(pairs.X, pairs.y)
     weights = mixing.learnt(sure, every, pairs.X, pairs.y, rows)
     assert weights.sum() == pytest.approx(1.0)
