@@ -43,6 +43,8 @@ _BINARY = (
 _TEXT_REPORT = re.compile(
     r"^\s*Section: \S|^\s*-{8,} -{4,} -{4,}\s*$|^\s*Metric Name\s{2,}Metric Unit\s{2,}", re.MULTILINE
 )
+#: Bytes that texts are printed with, and NUL.
+_PRINTED = bytes([0, 9, 10, 13, *range(32, 127)])
 _PROFILER_LINE = re.compile(r"^==(?:PROF|ERROR|WARNING|LOG)==.*$", re.MULTILINE)
 
 
@@ -123,7 +125,7 @@ def _binary(opened: Opened) -> tuple[str, str] | None:
     for magic, what, cure in _BINARY:
         if opened.magic.startswith(magic):
             return f"this is {what}", cure.format(shown)
-    if opened.encoding == "binary" and opened.stats is not None and _is_mostly_text(opened.stats):
+    if opened.encoding == "binary" and opened.stats is not None and _is_mostly_text(opened, opened.stats):
         return (
             f"{opened.stats.nuls - opened.stats.last_nuls:,} NUL bytes stand among its text, as in a log with a hole "
             "or in an archive of an unknown kind",
@@ -160,8 +162,14 @@ def _cut_off(opened: Opened) -> tuple[str, str] | None:
     return None
 
 
-def _is_mostly_text(stats: TextStats) -> bool:
-    return 0 < stats.nuls - stats.last_nuls < stats.size / 5 and stats.newlines > stats.size / 1000
+def _is_mostly_text(opened: Opened, stats: TextStats) -> bool:
+    """Say whether a text stands around the NUL bytes, and not bytes of any kind."""
+    inside = stats.nuls - stats.last_nuls
+    if not inside or inside * 5 > stats.size:
+        return False
+    with opened.path.open("rb") as file:
+        start = file.read(1 << 16)
+    return len(start.translate(None, _PRINTED)) * 20 < len(start)
 
 
 def _text(opened: Opened) -> tuple[str, str]:

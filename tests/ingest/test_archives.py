@@ -111,6 +111,7 @@ BAD = {
     "ar": (b"!<arch>\na.csv/          0           0     0     644     9         `\n" + GOOD, "packed with ar"),
     "rar": (b"Rar!\x1a\x07\x01\x00" + GOOD, "packed with RAR"),
     "unknown container": ((b"HEAD\0\0\0\0\0\0\0\0" + GOOD) * 9, "NUL bytes stand among its text"),
+    "bytes of any kind": (bytes(range(256)) * 40, "binary file of an unknown kind"),
     "sqlite with a table's text": (b"SQLite format 3\0" + GOOD, "SQLite"),
 }  # fmt: skip
 
