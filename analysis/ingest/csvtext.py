@@ -14,6 +14,9 @@ from analysis.ingest.csvrepeats import read_repeats
 from analysis.ingest.format import Opened
 from analysis.ingest.refusals import profiler_fault
 
+#: Bytes from which on looking for what repeats costs less than it saves.
+WORTH = 4 << 20
+
 
 def read_table(
     opened: Opened,
@@ -61,7 +64,8 @@ def read_table(
             "Export the profile again with `ncu --import REPORT.ncu-rep --csv`.",
             Where(opened.name),
         )
-    cells = read_repeats(opened, header, plain, labels, columns) if labels else None
+    large = opened.stats is not None and opened.stats.size >= WORTH
+    cells = read_repeats(opened, header, plain, labels, columns) if labels and large else None
     if cells is None:
         cells = read_fast(opened, header, plain, columns)
     if cells is None:
