@@ -14,7 +14,7 @@ from analysis.report.stillmarks import GRID, INK, SOFT, values_of
 
 _WIDTH, _RIGHT, _TOP, _BOTTOM = 900.0, 60.0, 46.0, 54.0
 #: Room for the labels of the vertical axis, at least and at most, and what a character of them takes.
-_LEAST_LEFT, _MOST_LEFT, _CHARACTER = 70.0, 340.0, 7.2
+_LEAST_LEFT, _MOST_LEFT, _CHARACTER = 70.0, 350.0, 7.6
 _MOST_MARKS = 6000
 
 

@@ -164,7 +164,7 @@ def test_profiles_alone_make_a_report_that_says_what_is_missing(tmp_path: Path, 
     path = files.profile(tmp_path / "x.csv", "bert_bs8_amp")
     import_paths(database, [path], workload="bert", gpu="A100-40GB")
     document = dataset_report(database, "own")
-    assert [section.key for section in document.sections] == ["stalls", "checks"]
+    assert [section.key for section in document.sections] == ["unmeasured", "stalls", "checks"]
     assert "yet to be measured" in " ".join(document.summary)
     assert "long_scoreboard" in to_html(document)
 
