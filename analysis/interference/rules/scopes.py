@@ -48,7 +48,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "pooled-campaigns": Meaning("solo", _BASELINE),
     "remeasured-baselines": Meaning("member", _SLOWDOWN),
     "repeated-measurements": Meaning("run", "The first of each set of copies stays; the others are left out."),
-    "repeated-exports": Meaning("source", "Everything that the file of a row brought is left out; the other file stays."),
+    "repeated-exports": Meaning("source", "All that the file of a row brought is left out; the other file stays."),
     "mixed-origin": Meaning("source", "Everything that the simulated files brought is left out."),
     "mirrored-cells": Meaning(None, "Each pair counts once already, so there is nothing to leave out."),
     "set-aside": Meaning(None, "No figure counts these rows, so there is nothing to leave out."),
