@@ -25,6 +25,8 @@ from analysis.ingest.reading import Asked, Read, read_here, unexpected
 #: How far it stands back where it would hardly get a turn otherwise.
 NICE = 5
 
+_TRIES = 20
+
 
 class Line:
     """What the two processes say to each other, from this end."""
@@ -33,14 +35,20 @@ class Line:
         self._said = said
         self._queue: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.folder: Path | None = None
-        threading.Thread(target=self._listen, args=(heard,), daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, args=(heard,), daemon=True)
+        self._listening.start()
 
     def _listen(self, heard: TextIO) -> None:
         for line in heard:
-            self._queue.put(json.loads(line))
-        # The other end is gone, be it by a signal that nobody can catch: nobody wants this any more.
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            message = json.loads(line)
+            # Noted as soon as it is heard: the other end may be gone before anything comes of it.
+            self.folder = Path(message["folder"]) if "folder" in message else self.folder
+            self._queue.put(message)
+        # The other end is gone, be it by a signal that nobody can catch: nobody wants this any more. Again, as long as
+        # the reading puts something new there meanwhile.
+        for _ in range(_TRIES):
+            if self.folder is not None and self.folder.exists():
+                shutil.rmtree(self.folder, ignore_errors=True)
         os._exit(0)
 
     def wait(self) -> dict[str, Any]:
@@ -48,9 +56,12 @@ class Line:
         return self._queue.get()
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """Say something."""
-        self._said.write(json.dumps(message) + "\n")
-        self._said.flush()
+        """Say something; to nobody, this is where the process ends."""
+        try:
+            self._said.write(json.dumps(message) + "\n")
+            self._said.flush()
+        except OSError:
+            self._listening.join()
 
     def ask(self, what: str, **more: Any) -> Any:
         """Ask something that only the other end knows."""
@@ -63,7 +74,6 @@ def serve(line: Line) -> None:
     while True:
         wanted = line.wait()
         folder = Path(wanted["folder"])
-        line.folder = folder
         if wanted["do"] == "preview":
             mappings = [TableMapping.model_validate(one) for one in wanted["mappings"]]
             seen = preview(Path(wanted["path"]), name=wanted["name"], mappings=mappings)
