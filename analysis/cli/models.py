@@ -210,7 +210,7 @@ def _show_explanations(screen: Screen, found: list[Explanation], predicted: list
         table = one.table()
         screen.table(table.assign(whose=table["whose"].replace(dict(OWNERS))), columns)
         screen.line(
-            f"{one.base:.4f} + {table['shap'].sum():.4f} = {one.prediction:.4f} in ln S, off by "
+            f"{one.base:.4f} {table['shap'].sum():+.4f} = {one.prediction:.4f} in ln S, off by "
             f"{one.additivity_error:.0e}; {one.method}."
         )
         if said.measured is not None:

@@ -170,11 +170,11 @@ def natural(column: str, values: Floats) -> tuple[Floats, str]:
         return values, ""
     unit = known.unit
     if unit.startswith("ln(1 + "):
-        return np.expm1(values), unit.removeprefix("ln(1 + ").removesuffix(")")
+        return np.expm1(values), _said(unit.removeprefix("ln(1 + ").removesuffix(")"))
     if unit == "ln(ratio)":
         return np.exp(values), "times"
     if unit.startswith("ln("):
-        return np.exp(values), unit.removeprefix("ln(").removesuffix(")")
+        return np.exp(values), _said(unit.removeprefix("ln(").removesuffix(")"))
     if unit.startswith("fraction"):
         return 100.0 * values, "%"
     return values, "" if unit in ("1", "flag", "version") else unit
@@ -190,11 +190,38 @@ def shown_number(column: Column, value: float) -> str:
     if column.quantity in ("relative_batch", "relative_step") and column.unit == "ln(ratio)":
         return f"{np.exp(value):.3g} times its model's mean"
     if column.unit.startswith("ln(1 + "):
-        return f"{np.expm1(value):.4g} {column.unit.removeprefix('ln(1 + ').removesuffix(')')}"
+        return _readable(float(np.expm1(value)), column.unit.removeprefix("ln(1 + ").removesuffix(")"))
     if column.unit == "ln(ratio)":
         return f"{np.exp(value):.3g} times"
     if column.unit.startswith("ln("):
-        return f"{np.exp(value):.4g} {column.unit.removeprefix('ln(').removesuffix(')')}"
+        return _readable(float(np.exp(value)), column.unit.removeprefix("ln(").removesuffix(")"))
     if column.unit.startswith("fraction"):
         return f"{100 * value:.1f} %"
-    return f"{value:.4g}" if column.unit in ("1", "flag", "version") else f"{value:.4g} {column.unit}"
+    return f"{value:.4g}" if column.unit in ("1", "flag", "version") else _readable(value, column.unit)
+
+
+#: Larger units, and how many of the smaller one make one.
+_LARGER: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "µs": ((1e6, "s"), (1e3, "ms")),
+    "byte": ((2.0**20, "MiB"), (2.0**10, "KiB")),
+    "MiB": ((2.0**10, "GiB"),),
+}
+
+#: Units that say nothing to people beside a number.
+_UNSAID = ("ratio", "published unit")
+
+
+def _readable(value: float, unit: str) -> str:
+    """Return a number with its unit, large ones in a larger unit or in words."""
+    for many, larger in _LARGER.get(unit, ()):
+        if abs(value) >= many:
+            return f"{value / many:.3g} {larger}"
+    words = f" {_said(unit)}".rstrip()
+    for many, word in ((1e9, "billion"), (1e6, "million"), (1e4, "thousand")):
+        if abs(value) >= many:
+            return f"{value / (1e3 if many == 1e4 else many):.3g} {word}{words}"
+    return f"{value:.4g}{words}"
+
+
+def _said(unit: str) -> str:
+    return "" if unit in _UNSAID else unit

@@ -15,7 +15,7 @@ from analysis.predict.base import needs
 from analysis.predict.ensemble import Average
 from analysis.predict.frame import TrainingFrame
 from analysis.predict.learners import Boosting, ExtraTrees, Forest, RidgeModel
-from analysis.predict.naming import feature_of, shown_value
+from analysis.predict.naming import feature_of, shown_number, shown_value
 from analysis.predict.registry import PREDICTORS
 from analysis.predict.sentences import LEAST, causes, sentence
 from analysis.predict.shapley import HISTORY, contributions, explained_exactly
@@ -178,6 +178,11 @@ def test_every_column_has_a_label_a_group_and_a_value(frame: TrainingFrame) -> N
     assert feature_of("mechanism_mps").label == feature_of("mechanism_other").label == "sharing mechanism"
     assert shown_value(feature_of("own_kernel_length"), row) == "60 µs"
     assert shown_value(feature_of("own_sm_util"), row) == "30.0 %"
+    columns = {column.name: column for column in schema()}
+    assert shown_number(columns["own_step_length"], float(np.log(512_600.0))) == "513 ms"
+    assert shown_number(columns["own_threads"], float(np.log(4.278e6))) == "4.28 million threads"
+    assert shown_number(columns["own_shared_memory"], float(np.log1p(25_480.0))) == "24.9 KiB"
+    assert shown_number(columns["own_training"], 1.0) == "training"
 
 
 @pytest.mark.parametrize("name", ["kace-forest", "xu-forest", "kace-linear"])
