@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,9 @@ HISTORY = ("workload", "others", "workload and others", "gpu and mechanism", "ca
 #: Rows that a sampled explainer compares with, and its passes over the columns.
 BACKGROUND_ROWS = 25
 PASSES = 5
+
+#: Explainers by estimator, each with the fitted model that it is of.
+_EXPLAINERS: WeakKeyDictionary[Any, tuple[Any, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -184,14 +188,17 @@ def tree_of(estimator: Any) -> Any | None:
 
 
 def tree_explainer(estimator: Any, model: Any) -> Any:
-    """Return the tree explainer of a fitted model, made once and kept beside it."""
+    """Return the tree explainer of a fitted model, made once and kept as long as the estimator lives.
+
+    It is no part of the estimator, which can be stored after it was explained as before.
+    """
     import shap  # slow to import: only where something is explained
 
-    kept = estimator.__dict__.get("_explainer")
-    if kept is None:
-        kept = shap.TreeExplainer(model, feature_perturbation="tree_path_dependent")
-        estimator.__dict__["_explainer"] = kept
-    return kept
+    made = _EXPLAINERS.get(estimator)
+    if made is None or made[0] is not model:
+        made = (model, shap.TreeExplainer(model, feature_perturbation="tree_path_dependent"))
+        _EXPLAINERS[estimator] = made
+    return made[1]
 
 
 def _tree(estimator: Any, model: Any, matrix: Floats, columns: list[str]) -> Contributions:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.predict import explain, features, importance, models
+from analysis.predict import explain, features, importance, modelfile, models
 from analysis.predict.base import needs
 from analysis.predict.ensemble import Average
 from analysis.predict.frame import TrainingFrame
@@ -46,6 +46,7 @@ def test_base_and_contributions_are_the_prediction(frame: TrainingFrame, name: s
     assert np.abs(found.total() - fitted.predict(frame.X)).max() < 1e-6
     assert "exact" in found.method
     assert np.ptp(found.base) < 1e-12
+    assert modelfile.to_bytes(fitted)  # what was explained can still be stored
 
 
 @pytest.mark.parametrize(
