@@ -53,7 +53,8 @@ def learnt(process: StructuredGP, trees: Sequence[tuple[str, Any]], X: pd.DataFr
     errors = []
     groups = list(novelty.rehearsals(X.iloc[pairs]))
     if len(groups) < LEAST_GROUPS:
-        return grid[0]
+        first: Floats = grid[0]
+        return first
     for held in groups:
         rest, rows = np.delete(pairs, held), pairs[held]
         rows, said, _ = process.left_out([rows])
