@@ -13,6 +13,9 @@ from analysis.store.queries import sources
 #: Stands in the first lines of every file that StallScope's simulator writes.
 MARK = "simulated by StallScope"
 
+#: Stands in the name of every GPU that only a stand-in for the driver has.
+MADE_UP = "(made up)"
+
 #: The data set of the simulated sample that ships with StallScope; measurements have no place in it.
 SAMPLE = "sample"
 
@@ -44,8 +47,8 @@ def completed(hints: Hints, opened: Opened) -> Hints:
 
 
 def is_simulated(opened: Opened) -> bool:
-    """Say whether a file states that a simulator wrote it."""
-    return MARK in opened.head[:_FIRST]
+    """Say whether a file states that a simulator wrote it, or that its GPU is made up."""
+    return MARK in opened.head[:_FIRST] or MADE_UP in opened.head[:_FIRST]
 
 
 def check_dataset(database: Database, dataset: str, name: str, *, simulated: bool) -> None:

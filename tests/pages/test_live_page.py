@@ -77,11 +77,12 @@ def test_a_recording_is_started_stopped_and_loaded(app: Open, machine: FakeNvml)
     assert "The last recording:" in words(page)
     st.cache_resource.clear()
     with Database(get_settings().db) as database:
-        held = database.query("SELECT DISTINCT dataset, format, file_name FROM source")
+        held = database.query("SELECT DISTINCT dataset, format, file_name, simulated FROM source")
         assert database.scalar("SELECT count(*) FROM telemetry WHERE name = 'power.draw'") > 0
         left = [path for path in Path(database.spool or "").rglob("*") if path.is_file()]
     assert set(held["dataset"]) == {"lab"}
     assert set(held["format"]) == {"nvidia-smi-log"}
+    assert held["simulated"].all()  # no driver was asked
     assert left == []
 
 
