@@ -12,11 +12,16 @@ from analysis.ingest.cells import Ints
 from analysis.ingest.ncu_stalls import Bools, Floats
 from analysis.reference.stall_reasons import looks_like_stall, nearest, resolve
 
-#: Exports everything that StallScope reads, under internal names and in base units, apart from the program's output.
-COMMAND = (
+#: Exports everything that StallScope reads, under internal names and in base units. The page of details, which is what
+#: ncu prints unasked, names no stall reason at all.
+NCU = (
     "ncu --csv --page raw --print-units base --section WarpStateStats --section SchedulerStats --section SpeedOfLight "
-    "--section MemoryWorkloadAnalysis --section Occupancy --section LaunchStats --log-file profile.csv YOUR COMMAND"
+    "--section MemoryWorkloadAnalysis --section Occupancy --section LaunchStats"
 )
+
+#: The same as a whole line, apart from the program's output; of a few launches out of many.
+COMMAND = f"{NCU} --log-file profile.csv YOUR COMMAND"
+COMMAND_FEW = f"{NCU} --launch-skip 100 --launch-count 200 --log-file job.csv JOB"
 
 #: The same of nvprof, for GPUs that Nsight Compute doesn't support: those before Volta.
 COMMAND_OLD = (

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.predict import profiles, whiteboxsets
 from analysis.predict.features import rows_for_sets
 from analysis.predict.manifest import Manifest
@@ -102,7 +103,7 @@ def gather(
     if manifest.predictor == "white-box" and X[WHITE_BOX].isna().any():
         raise NotEnoughDataError(
             f"the white box has no figure for this set on {where} under {how}; it needs: stall profiles",
-            f"Profile each job alone on {where} with `ncu --set full`; it knows sets of up to "
+            f"Profile each job alone on {where} with `{COMMAND}`; it knows sets of up to "
             f"{whiteboxsets.LARGEST_SET} under CUDA MPS, time-slicing and static SM partition.",
         )
     inside = set(homes.values()) == {manifest.dataset} and bool(seen) and how in manifest.mechanisms

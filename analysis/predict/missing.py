@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.ingest.ncu_advice import COMMAND_FEW
 from analysis.predict import verdict
 from analysis.predict.gather import Gathered
 from analysis.predict.quantities import QUANTITIES
@@ -20,7 +21,7 @@ BRACKETS = re.compile(r" ?\([^)]*\)")
 AGAIN = "its time alone, measured again, as the checks doubt it: stallscope capture solo --workload JOB -- COMMAND"
 
 #: Profiles a program alone, and measures two together; JOB, JOB_A and JOB_B are the programs.
-PROFILE = "ncu --set full --csv --page details --launch-skip 100 --launch-count 200 JOB > job.csv"
+PROFILE = COMMAND_FEW
 CORUN = "stallscope capture corun --mechanism mps --workload A --workload B -- JOB_A ::: JOB_B"
 
 #: What gets each kind of evidence.

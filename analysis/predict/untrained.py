@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.predict import profiles
 from analysis.predict.manifest import Manifest, package_versions, schema_hash
 from analysis.predict.registry import get
@@ -61,7 +62,7 @@ def card(database: Database, dataset: str) -> Manifest:
     if not gpus:
         raise NotEnoughDataError(
             f"the white box needs: stall profiles; those of {dataset} lack {', '.join(lacking) or 'a GPU it knows'}",
-            "Profile each job alone with `ncu --set full --csv --page details`.",
+            f"Profile each job alone with `{COMMAND}`.",
         )
     jobs = sorted(set(complete.loc[complete["gpu"].isin(gpus), "workload"].astype(str)))
     table = profiles.collect(database, dataset)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.errors import NotFoundError
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.interference.finding import counted, named
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries
 from analysis.report.build import chosen_contents
@@ -99,7 +100,7 @@ def stall_report(
     if shares.empty:
         raise NotFoundError(
             f"data set {dataset} has no stall profile of {workload!r}{f' on {named(gpus)}' if gpus else ''}",
-            "Profile it alone with `ncu --set full --csv --page details`, or choose another.",
+            f"Profile it alone with `{COMMAND}`, or choose another.",
         )
     lacking = unavailable(database, chosen)
     parts: list[Section | None] = [stalls.section(shares, bounds, lacking) if "stalls" in kept else None]

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError
+from analysis.ingest.ncu_advice import COMMAND
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine
@@ -199,7 +200,7 @@ def predict_slowdowns(
     lacks = missing(frame)
     if lacks:
         raise NotEnoughDataError(
-            f"the profiles lack {', '.join(lacks)}", "Profile with `ncu --set full`, or see the guide for the metrics."
+            f"the profiles lack {', '.join(lacks)}", f"Profile with `{COMMAND}`, or see the guide for the metrics."
         )
     recovered = recover_jobs(frame, gpu)
     if recovered is None:

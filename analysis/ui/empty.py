@@ -7,7 +7,7 @@ import streamlit as st
 from analysis.ui import navigation, sample
 
 #: Kinds of files, in the words of the upload page.
-PROFILE = "an Nsight Compute CSV with stall reasons (`ncu --csv --page details`, or `--metrics` with the stall metrics)"
+PROFILE = "an Nsight Compute CSV with stall reasons (`ncu --csv --page raw`, or `--metrics` with the stall metrics)"
 CORUN = "a co-run table (one row a job of a run: run, GPU, mechanism, workload, solo and co-run value)"
 
 

@@ -13,6 +13,7 @@ from analysis.charts.cause_bars import cause_bars
 from analysis.charts.theme import alt_text
 from analysis.ingest.apart import hands_for
 from analysis.ingest.format import Hints
+from analysis.ingest.ncu_advice import COMMAND_FEW
 from analysis.ingest.preview import Preview
 from analysis.interference.metrics import antt, fairness, jain, stp, together_per_100
 from analysis.numbers import significant, slowdown
@@ -190,7 +191,8 @@ def what_would_help(asked: Question, found: list[JobPrediction]) -> None:
 def bring_a_profile() -> None:
     """Take a profile of a job, alone, on the spot; it becomes one of the jobs to choose."""
     with st.expander("Bring a profile of your own", icon=":material/upload_file:"):
-        st.caption("The CSV of `ncu --set full --csv --page details`, of the job alone. It goes to the data set own.")
+        st.caption("A profile of the job alone. It goes to the data set own. Made, for example, with:")
+        st.code(COMMAND_FEW, language="bash", wrap_lines=True)
         if not access.may_edit():
             st.info(access.why_not(), icon=":material/lock:")
             return

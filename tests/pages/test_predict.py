@@ -157,7 +157,7 @@ def test_profiles_alone_lead_to_what_to_measure(app: Open, tmp_path: Path, name:
     shown = words(page) + "".join(code.value for code in page.code)
     assert "Measure first" in shown
     assert "stallscope capture corun" in shown
-    assert "ncu --set full" in shown
+    assert "ncu --csv --page raw" in shown
 
 
 def test_the_global_view_is_worked_out_beside_the_page(
