@@ -20,7 +20,8 @@ WORTHWHILE = 1.1
 #: What is said where there is no figure at all.
 NO_FIGURE = "They never ran together here, and without a model nothing says what they would cost each other."
 
-_BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES}
+#: What each quantity is evidence of. How long warps wait doesn't say what for: that alone is no stall profile.
+_BY_WHAT = {quantity.name: quantity.what for quantity in QUANTITIES} | {"warp_cycles_per_issue": "counters"}
 
 
 def evidence_of(profile: pd.Series, read: Collection[str] | None = None) -> Evidence:

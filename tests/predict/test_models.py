@@ -21,7 +21,7 @@ from analysis.predict import modelfile, models
 from analysis.predict.closed_form import TrainMedian
 from analysis.predict.manifest import Manifest
 from analysis.predict.registry import PREDICTORS
-from analysis.predict.verdict import verdict
+from analysis.predict.verdict import evidence_of, verdict
 from analysis.store.database import Database
 from analysis.store.queries import models as store
 from tests.predict.conftest import WORKLOADS, make
@@ -247,6 +247,18 @@ def test_verdicts_by_hand() -> None:
     assert verdict("does_not_fit", [1.0, 1.0], [1.0, 1.0], [1.0, 1.0], **known)[0] == "don't"
     assert verdict("fits", [1.1, 1.1], [None, 1.0], [None, 1.2], **known)[0] == "measure first"
     assert verdict("fits", [1.1, 1.1], [1.0, 1.0], [1.2, 1.2], extrapolating=True, evidence="counters")[0] != "share"
+
+
+@pytest.mark.parametrize(
+    ("known", "tier"),
+    [
+        ({}, "none"),
+        ({"warp_cycles_per_issue": 12.0}, "counters"),  # how long warps wait doesn't say what for
+        ({"warp_cycles_per_issue": 12.0, "stall_memory_wait": 0.4}, "stalls"),
+    ],
+)
+def test_evidence_is_what_the_profile_holds(known: dict[str, float], tier: str) -> None:
+    assert evidence_of(pd.Series({"stall_memory_wait": np.nan, "kernel_length": np.nan} | known)) == tier
 
 
 @pytest.mark.parametrize("evidence", ["none", "telemetry", "counters", "stalls", "measured"])
