@@ -66,9 +66,16 @@ def test_composition_of_measured_pairs(real: Database, name: str, expected: floa
 
 
 def test_copying_a_slowdown_from_another_gpu(real: Database) -> None:
-    found = evaluate(real, "gavel-oracle", "unseen-gpu", ["copy-gpu"], gpu="V100", train_gpus=["P100"], save=False)
-    row = next(row for row in found.rows if row["predictor"] == "copy-gpu")
-    assert row["mape"] == pytest.approx(15, abs=0.5)
+    """The figure that is known counts the P100's clipped members; without them there is less to be wrong about."""
+
+    def error(**options: bool) -> float:
+        found = evaluate(
+            real, "gavel-oracle", "unseen-gpu", ["copy-gpu"], gpu="V100", train_gpus=["P100"], save=False, **options
+        )
+        return float(next(row for row in found.rows if row["predictor"] == "copy-gpu")["mape"])
+
+    assert error(include_flagged=True) == pytest.approx(15, abs=0.5)
+    assert error() < 14.5
 
 
 def test_kace_forest_reproduces_its_figure(real: Database) -> None:

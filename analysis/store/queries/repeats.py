@@ -119,7 +119,7 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
                     AND ($dataset IS NULL OR s.dataset = $dataset)
                     AND ($source IS NULL
                          OR (s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
-                             AND t.name IN (SELECT name FROM telemetry WHERE source_id = $source)))),
+                             AND t.name IN (SELECT name FROM {kept.TELEMETRY} WHERE source_id = $source)))),
             common AS (
               SELECT a.dataset, a.source_id, b.source_id AS other, min(a.gpu) AS gpu, count(*) AS samples,
                      count(*) FILTER (WHERE a.value = b.value) AS agreeing, count(DISTINCT a.value) AS different
@@ -129,7 +129,7 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
               WHERE $source IS NULL OR a.source_id = $source
               GROUP BY ALL)
             SELECT d.dataset, d.gpu, d.samples,
-                   (SELECT count(*) FROM telemetry t WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
+                   (SELECT count(*) FROM {kept.TELEMETRY} t WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
                    s.file_name, d.source_id, o.file_name AS other_file, d.other AS other_id
             FROM common d JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
             WHERE d.samples = d.agreeing AND d.samples >= {FEWEST_SAMPLES} AND d.different > 1
