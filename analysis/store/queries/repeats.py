@@ -129,7 +129,8 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
               WHERE $source IS NULL OR a.source_id = $source
               GROUP BY ALL)
             SELECT d.dataset, d.gpu, d.samples,
-                   (SELECT count(*) FROM {kept.TELEMETRY} t WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
+                   (SELECT count(*) FROM {kept.TELEMETRY} t
+                    WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
                    s.file_name, d.source_id, o.file_name AS other_file, d.other AS other_id
             FROM common d JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
             WHERE d.samples = d.agreeing AND d.samples >= {FEWEST_SAMPLES} AND d.different > 1
