@@ -2,7 +2,7 @@
 
 The bare explainer of the default predictor's Gaussian process is `setshapley.explain_sets`; that of tree ensembles is
 SHAP's own TreeExplainer on each part's columns. Compared is what pages and commands ask for: contributions of all
-parts, combined and summed back to features, in processor time, the best of three runs in turns; run with ``-m long -n 0``.
+parts, combined and summed back to features, in processor time, the best of three in turns; run with ``-m long -n 0``.
 """
 
 from __future__ import annotations
