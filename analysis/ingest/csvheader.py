@@ -21,8 +21,11 @@ _LONGEST_HEADER = 1 << 20
 
 
 def split_line(text: str, delimiter: str) -> list[str]:
-    """Cut one line into cells by RFC 4180, leniently."""
-    return next(csv.reader([text], delimiter=delimiter), [])
+    """Cut one line into cells by RFC 4180, leniently; at every delimiter where it is no row of a table at all."""
+    try:
+        return next(csv.reader([text], delimiter=delimiter), [])
+    except csv.Error:  # a carriage return inside it, or a cell of more than 128 KiB
+        return text.split(delimiter)
 
 
 def find_header(opened: Opened, mark: str, wanted: Callable[[tuple[str, ...]], bool]) -> Header | None:

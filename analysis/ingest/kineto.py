@@ -146,7 +146,11 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dims(value: Any) -> str | None:
-    if isinstance(value, list) and len(value) == 3 and all(isinstance(part, int | float) for part in value):
+    if (
+        isinstance(value, list)
+        and len(value) == 3
+        and all(isinstance(part, int | float) and np.isfinite(_number(part)) for part in value)
+    ):
         return f"({', '.join(str(int(part)) for part in value)})"
     return None
 
@@ -156,6 +160,6 @@ def _number(value: Any) -> float:
         return np.nan
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
     return number if np.isfinite(number) else np.nan

@@ -68,7 +68,7 @@ class NsysSqlite:
                 rows = _launches(connection, where)
                 beside = {what: _count(connection, table) for table, what in _OTHER.items() if table in tables}
                 version = _version(connection, tables)
-        except (sqlite3.Error, pd.errors.DatabaseError, OverflowError) as error:
+        except (sqlite3.Error, pd.errors.DatabaseError, OverflowError, UnicodeDecodeError) as error:
             raise InputRefusedError(
                 f"the database can't be read ({str(error)[:120]})", f"Export it again with `{_EXPORT}`.", where
             ) from error
@@ -147,7 +147,7 @@ def _tables(path: Path) -> set[str]:
     try:
         with closing(_connect(path)) as connection:
             found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return set()
     return {str(row[0]) for row in found}
 

@@ -146,8 +146,9 @@ def unpack_zip(path: Path, folder: Path, where: Where, budget: Budget) -> Iterat
     except (zipfile.BadZipFile, ValueError, OverflowError, struct.error) as error:
         raise _damaged(where) from error
     except OSError as error:
-        # A damaged directory sends the reader to places that no file has; a full disk is another matter.
-        if error.errno != errno.EINVAL:
+        # A damaged directory sends the reader to places that no file has, damaged bzip2 has no number; a full disk is
+        # another matter.
+        if error.errno not in (None, errno.EINVAL):
             raise
         raise _damaged(where) from error
     except (zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError) as error:
