@@ -16,8 +16,8 @@ from analysis.predict.frame import TrainingFrame
 from analysis.predict.intervals import Calibration
 from analysis.predict.schema import FeatureSchema
 
-#: Raised when a manifest gains or loses meaning.
-FORMAT = 1
+#: Raised when a manifest gains or loses meaning, or a stored predictor has other parts than before.
+FORMAT = 2
 
 #: Packages whose versions decide whether a stored estimator still means the same.
 PACKAGES = ("stallscope", "scikit-learn", "numpy", "skops")
