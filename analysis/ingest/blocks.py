@@ -129,7 +129,7 @@ def cut_out(opened: Opened, block: Block) -> Iterator[tuple[Opened, Header]]:
                 target.write(piece)
                 left -= len(piece)
         stats = replace(measure(path), encoding="utf-8")
-        yield replace(opened, text=path, stats=stats), replace(block.header, start=block.header.line)
+        yield replace(opened, text=path, stats=stats, rows=None), replace(block.header, start=block.header.line)
 
 
 def has_block(opened: Opened, mark: str, wanted: Callable[[Names], bool]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,22 @@ class Rejects:
         return frame.sort_values("line", kind="stable", ignore_index=True)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Columns that say the same of every row of a stretch.
+
+    Attributes
+    ----------
+    starts : ndarray of int64
+        First row of every stretch.
+    columns : dict of str to tuple
+        Numbers into the distinct values, one a stretch, and these.
+    """
+
+    starts: Ints
+    columns: dict[str, tuple[Ints, list[str]]]
+
+
 @dataclass
 class Cells:
     """The rows of a table as text.
@@ -75,7 +91,8 @@ class Cells:
     header : Header
         The (first) header.
     columns : dict of str to pa.ChunkedArray
-        Text by column name, a dictionary or plain; empty cells are ``""``.
+        Text by column name, a dictionary or plain; empty cells are ``""``. Those of `shared` are not
+        among them.
     lines : ndarray of int64
         Line of each row in the file.
     part : ndarray of int64
@@ -92,6 +109,11 @@ class Cells:
         Which reader read it: ``fast``, ``mixed`` or ``exact``.
     cut_off : bool
         Whether the last line is incomplete and has no line end.
+    plain : callable, optional
+        Returns the last column's cells as numbers, where all are digits, points between decimals, and commas between
+        thousands; else None.
+    shared : Shared, optional
+        Columns that are told once a stretch of rows and not once a row.
     """
 
     header: Header
@@ -104,6 +126,8 @@ class Cells:
     other_count: int = 0
     reader: str = "exact"
     cut_off: bool = False
+    plain: Callable[[], npt.NDArray[np.float64] | None] | None = None
+    shared: Shared | None = None
 
     def __post_init__(self) -> None:
         self._codes: dict[str, tuple[Ints, list[str]]] = {}
@@ -116,31 +140,66 @@ class Cells:
     @cached_property
     def has(self) -> frozenset[str]:
         """Names of the columns."""
-        return frozenset(self.columns)
+        return frozenset(self.columns) | frozenset(self.shared.columns if self.shared else ())
+
+    @cached_property
+    def starts(self) -> Ints:
+        """First rows of the stretches in which the shared columns stay the same; every row where there are none."""
+        return self.shared.starts if self.shared else np.arange(self.count, dtype=np.int64)
 
     def know(self, codes: Mapping[str, tuple[Ints, list[str]]]) -> None:
         """Take over what `codes` is to return for some columns."""
         self._codes |= codes
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column as text, a dictionary or plain."""
+        if name in self.columns:
+            return self.columns[name]
+        codes, values = self.codes(name)
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))])
+
     def texts(self, name: str) -> pa.Array:
         """Return a column as plain text."""
-        column = self.columns[name]
+        column = self.column(name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
     def codes(self, name: str) -> tuple[Ints, list[str]]:
         """Return a column as numbers into its distinct values, and these; a missing column is all ``""``."""
-        if name not in self.columns:
+        if name not in self.has:
             return np.zeros(self.count, dtype=np.int32), [""]
         if name not in self._codes:
-            self._codes[name] = numbered(self.columns[name])
+            if self.shared is not None and name in self.shared.columns:
+                codes, values = self.shared.columns[name]
+                self._codes[name] = np.repeat(codes, np.diff(self.starts, append=self.count)), values
+            else:
+                self._codes[name] = numbered(self.columns[name])
         return self._codes[name]
+
+    def values(self, name: str) -> list[str]:
+        """Return the distinct values of a column; of a missing one the single ``""``."""
+        shared = self.shared.columns if self.shared else {}
+        return shared[name][1] if name in shared else self.codes(name)[1]
+
+    def codes_at_starts(self, name: str) -> Ints:
+        """Return the numbers of a column in the first row of every stretch."""
+        if self.shared is None:
+            return self.codes(name)[0]
+        if name in self.shared.columns:
+            return self.shared.columns[name][0]
+        return self.codes(name)[0][self.starts]
+
+    def codes_at(self, name: str, rows: Ints) -> Ints:
+        """Return the numbers of a column in some rows."""
+        if self.shared is None or name not in self.shared.columns:
+            return self.codes(name)[0][rows]
+        return self.shared.columns[name][0][np.searchsorted(self.starts, rows, side="right") - 1]
 
     def at(self, name: str, rows: Sequence[int] | Ints) -> list[str]:
         """Return the texts of some rows of a column."""
-        codes, values = self.codes(name)
-        found: list[str] = np.array([*values, ""], dtype=object)[codes[np.asarray(rows, dtype=np.int64)]].tolist()
+        codes = self.codes_at(name, np.asarray(rows, dtype=np.int64))
+        found: list[str] = np.array([*self.values(name), ""], dtype=object)[codes].tolist()
         return found
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Cells:
@@ -148,7 +207,7 @@ class Cells:
         chosen = pa.array(mask)
         return Cells(
             self.header,
-            {name: column.filter(chosen) for name, column in self.columns.items()},
+            {name: self.column(name).filter(chosen) for name in sorted(self.has)},
             self.lines[mask],
             self.part[mask],
             self.rows_read,

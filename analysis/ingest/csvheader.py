@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.cells import Header
@@ -49,22 +51,26 @@ def find_header(opened: Opened, mark: str, wanted: Callable[[tuple[str, ...]], b
         return None
     if opened.stats.size <= len(opened.head) and mark not in opened.head:
         return None
-    before: list[str] = []
-    needle = mark.encode()
     with opened.text.open("rb") as file:
         if opened.stats.encoding == "utf-8-sig":
-            file.seek(3)
-        number = 0
-        while raw := file.readline(_LONGEST_HEADER):
-            number += raw.endswith(b"\n") or len(raw) < _LONGEST_HEADER
-            if needle in raw:
-                text = raw.decode("utf-8", errors="replace")
-                found = _as_header(text, wanted)
-                if found is not None:
-                    names, delimiter, quoted = found
-                    return Header(names, number, file.tell(), delimiter, quoted, tuple(before))
-            if len(before) < KEPT_BEFORE:
-                before.append(raw[:2000].decode("utf-8", errors="replace").rstrip("\r\n"))
+            file.seek(len(codecs.BOM_UTF8))
+        return header_in(file, mark, wanted)
+
+
+def header_in(file: BinaryIO, mark: str, wanted: Callable[[tuple[str, ...]], bool]) -> Header | None:
+    """Find the header from here on; `mark` and `wanted` are as for `find_header`."""
+    before: list[str] = []
+    needle, number = mark.encode(), 0
+    while raw := file.readline(_LONGEST_HEADER):
+        number += raw.endswith(b"\n") or len(raw) < _LONGEST_HEADER
+        if needle in raw:
+            text = raw.decode("utf-8", errors="replace")
+            found = _as_header(text, wanted)
+            if found is not None:
+                names, delimiter, quoted = found
+                return Header(names, number, file.tell(), delimiter, quoted, tuple(before))
+        if len(before) < KEPT_BEFORE:
+            before.append(raw[:2000].decode("utf-8", errors="replace").rstrip("\r\n"))
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.cells import Cells, Header
@@ -14,9 +14,6 @@ from analysis.ingest.csvrepeats import read_repeats
 from analysis.ingest.format import Opened
 from analysis.ingest.refusals import profiler_fault
 
-#: Bytes from which on looking for what repeats costs less than it saves.
-WORTH = 4 << 20
-
 
 def read_table(
     opened: Opened,
@@ -26,7 +23,6 @@ def read_table(
     needed: Callable[[tuple[str, ...]], int],
     wanted: Callable[[tuple[str, ...]], bool],
     columns: Collection[str] | None = None,
-    labels: Sequence[str] = (),
 ) -> Cells:
     """Read the rows under a header.
 
@@ -44,8 +40,6 @@ def read_table(
         Recognises a header that stands among the rows again.
     columns : collection of str, optional
         Columns to keep; by default all.
-    labels : sequence of str
-        Columns that say what a value is of, where rows of one thing stand together.
 
     Returns
     -------
@@ -64,8 +58,7 @@ def read_table(
             "Export the profile again with `ncu --import REPORT.ncu-rep --csv`.",
             Where(opened.name),
         )
-    large = opened.stats is not None and opened.stats.size >= WORTH
-    cells = read_repeats(opened, header, plain, labels, columns) if labels and large else None
+    cells = read_repeats(opened, header, plain, columns)
     if cells is None:
         cells = read_fast(opened, header, plain, columns)
     if cells is None:

@@ -17,10 +17,11 @@ _ONE = np.uint32(1)
 _CELL = np.array([(1 << size) - 1 for size in range(_WIDTHS[-1] + 1)], dtype=np.uint32)
 _FIRST = np.array([1 << size >> 1 for size in range(_WIDTHS[-1] + 1)], dtype=np.uint32)
 
+Floats = npt.NDArray[np.float64]
 _Bits = npt.NDArray[np.uint32]
 
 
-def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
+def plain_numbers(text: pa.Array) -> Floats | None:
     """Read a column in which the point separates decimals and the comma thousands.
 
     Parameters
@@ -67,7 +68,7 @@ def plain_numbers(text: pa.Array) -> npt.NDArray[np.float64] | None:
         bare = joined[joined != _COMMA]
         text = pa.StringArray.from_buffers(len(sizes), pa.py_buffer(bounds), pa.py_buffer(bare))
     try:
-        values: npt.NDArray[np.float64] = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
+        values: Floats = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
         return None
     return values if np.isfinite(values).all() else None

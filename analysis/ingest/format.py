@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pandas as pd
 
+from analysis.ingest.parts import CutRows
 from analysis.ingest.textstats import TextStats
 from analysis.store.parsed import Parsed
 
@@ -40,6 +41,8 @@ class Opened:
         What the pass over the bytes of `text` counted.
     oddities : tuple of str
         What is unusual about the bytes, for the report.
+    rows : CutRows, optional
+        The rows of a large and regular profile, cut while its bytes were hashed.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Opened:
     text: Path | None = None
     stats: TextStats | None = None
     oddities: tuple[str, ...] = ()
+    rows: CutRows | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from analysis.ingest.cells import Ints
 from analysis.ingest.ncu_stalls import Bools, Floats
@@ -114,14 +115,14 @@ def _prefix(name: str) -> str | None:
     return head.split("__", 1)[0] if "__" in head else None
 
 
-def accounted_warning(share: Floats, names: Sequence[str]) -> str | None:
+def accounted_warning(share: Floats, names: pd.Series[str]) -> str | None:
     """Say how much of the warp cycles the reasons leave open, and for which kernels most.
 
     Parameters
     ----------
     share : ndarray of float64
         Accounted share of each launch in percent, NaN where unknown.
-    names : sequence of str
+    names : pd.Series
         Short name of each launch's kernel.
     """
     known = np.flatnonzero(~np.isnan(share))
@@ -137,9 +138,9 @@ def accounted_warning(share: Floats, names: Sequence[str]) -> str | None:
         f"In {where} the stall reasons account for less than 95 % of the warp cycles "
         f"(median {np.median(share[known]):.3g} %); the rest is shown as unaccounted."
     )
-    poor = [row for row in worst if share[row] < 60.0]
-    if poor:
-        shown = ", ".join(f"{names[row]} {share[row]:.3g} %" for row in poor[:3])
+    poor = worst[share[worst] < 60.0]
+    if len(poor):
+        shown = ", ".join(f"{names.iloc[row]} {share[row]:.3g} %" for row in poor[:3])
         text += f" Lowest: {shown}."
     return text
 

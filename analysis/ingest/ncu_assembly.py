@@ -31,8 +31,6 @@ _CLOCKS = (
     "SM Frequency",
 )  # fmt: skip
 
-_BATCH = 122_880
-
 #: `--print-metric-name label-name` prints both; the internal name is the one to keep.
 _BOTH = re.compile(r"^.*\((?P<name>[a-z]\w*__[\w.]+)\)$|^(?P<first>[a-z]\w*__[\w.]+) \(.*\)$")
 
@@ -131,7 +129,7 @@ def assemble(rows: Measured) -> Assembled:
     marks = mark(rows.launch, rows.metric, rows.metric_names, values)
     kernel = rows.launches.copy()
     kernel.insert(0, "launch", np.arange(len(kernel)))
-    kernel["short_name"] = kernel["name"].map({name: short_name(name) for name in kernel["name"].unique()})
+    kernel["short_name"] = _short_names(kernel["name"])
     kernel["duration_ns"], source = _durations(rows, values)
     keep = ~wrong & ~max_rate
     return Assembled(
@@ -144,6 +142,13 @@ def assemble(rows: Measured) -> Assembled:
         duration_from=source,
         converted=_converted(rows),
     )
+
+
+def _short_names(names: pd.Series[str]) -> pd.Categorical:
+    """Shorten names, each distinct one once."""
+    codes, distinct = pd.factorize(names)
+    places, short = pd.factorize(np.array([short_name(name) for name in distinct], dtype=object))
+    return pd.Categorical.from_codes(places[codes], categories=pd.Index(short, dtype=object))
 
 
 def units_of(names: Sequence[str]) -> list[str | None]:
@@ -223,10 +228,10 @@ def _dictionary(codes: Ints, names: Sequence[str | None]) -> pa.DictionaryArray:
     if len(distinct) == len(names) and codes.dtype == np.int32 and not (len(codes) and codes.min() < 0):
         return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(distinct, pa.string()))
     place = {name: number for number, name in enumerate(distinct)}
-    # One more for the code -1, which Python's indexing finds at the end.
-    target = np.array([-1 if name is None else place[name] for name in names] + [-1], dtype=np.int32)
-    indices = target[codes]
-    absent = indices < 0
+    # Small numbers for a million rows. One more for the code -1, which Python's indexing finds at the end.
+    target = np.array([-1 if name is None else place[name] for name in names] + [-1])
+    indices = target.astype(np.int8 if len(distinct) < 127 else np.int32)[codes]
+    absent = np.less(indices, 0)
     return pa.DictionaryArray.from_arrays(
         pa.array(indices, mask=absent) if absent.any() else pa.array(indices), pa.array(distinct, pa.string())
     )
@@ -239,7 +244,6 @@ def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -
     text = rows.note
     if no_number.any():
         text = pc.if_else(pa.array(no_number), rows.text, beside)
-    count = len(rows.launch)
     table = pa.table(
         {
             "launch": rows.launch,
@@ -247,13 +251,10 @@ def _table(rows: Measured, units: list[str | None], marks: Marks, keep: Bools) -
             "section": _dictionary(rows.section, [name or None for name in rows.section_names]),
             "metric": _dictionary(rows.metric, rows.metric_names),
             "unit": _dictionary(rows.unit, units),
-            "value": pa.array(marks.values, from_pandas=True),
-            "text": text if text is not None else pa.nulls(count, pa.string()),
+            "value": pa.array(marks.values, from_pandas=bool(no_number.any())),
+            **({"text": text} if text is not None else {}),
             "family": _dictionary(marks.family, marks.families),
             "reason": _dictionary(marks.reason, marks.reasons),
         }
     )
-    if not keep.all():
-        table = table.filter(pa.array(keep))
-    # In pieces of the size that the database works in, so that it can take them with several threads.
-    return pa.Table.from_batches(table.to_batches(_BATCH), table.schema)
+    return table if keep.all() else table.filter(pa.array(keep))

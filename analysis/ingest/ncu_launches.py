@@ -22,20 +22,20 @@ def launches_of(cells: Cells) -> tuple[Ints, Ints]:
     tuple of ndarray
         Launch of every row, and first row of every launch.
     """
-    process, processes = cells.codes(col.PROCESS)
-    number, numbers = cells.codes(col.ID)
-    count = len(number)
-    if not count:
+    if not cells.count:
         empty = np.zeros(0, dtype=np.int64)
         return empty, empty
+    starts = cells.starts
+    process, number, part = cells.codes_at_starts(col.PROCESS), cells.codes_at_starts(col.ID), cells.part[starts]
     # The rows of a launch stand together but for rare exceptions, so it is enough to number the stretches.
-    change = _changes(number) | _changes(process) | _changes(cells.part)
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
-    key = cells.part[starts] * len(processes) + process[starts].astype(np.int64)
-    stretch, distinct = pd.factorize(key * len(numbers) + number[starts])
-    launch = np.repeat(stretch.astype(np.int64), np.diff(starts, append=count))
+    change = _changes(number) | _changes(process) | _changes(part)
+    begins = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
+    key = part[begins] * len(cells.values(col.PROCESS)) + process[begins].astype(np.int64)
+    stretch, distinct = pd.factorize(key * len(cells.values(col.ID)) + number[begins])
+    rows = starts[begins]
+    launch = np.repeat(stretch.astype(np.int64), np.diff(rows, append=cells.count))
     first = np.empty(len(distinct), dtype=np.int64)
-    first[stretch[::-1]] = starts[::-1]
+    first[stretch[::-1]] = rows[::-1]
     return launch, first
 
 
@@ -49,8 +49,8 @@ def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
     """Return one row a launch from the first row of each; texts are categories, absent where the cell is empty."""
 
     def column(name: str) -> pd.Categorical:
-        codes, values = cells.codes(name)
-        chosen, kept = codes[first], values
+        values = cells.values(name)
+        chosen, kept = cells.codes_at(name, first), values
         if "" in values:
             kept = [value for value in values if value]
             place = {value: number for number, value in enumerate(kept)}
@@ -81,13 +81,12 @@ def identified(cells: Cells) -> Cells:
         (col.KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
         (col.UNIT, "the unit is a number, so a cell before it is missing", lambda text: not _NUMBER.match(text)),
     ):
-        if name not in cells.columns:
+        if name not in cells.has:
             continue
-        codes, values = cells.codes(name)
-        fine = np.array([valid(value) for value in values], dtype=bool)
+        fine = np.array([valid(value) for value in cells.values(name)], dtype=bool)
         if fine.all():
             continue
-        bad = ~fine[codes] & good
+        bad = ~fine[cells.codes(name)[0]] & good
         for row in np.flatnonzero(bad):
             cells.rejects.add(cells.lines[row], name, reason, cells.at(name, [int(row)])[0])
         good &= ~bad
@@ -97,14 +96,14 @@ def identified(cells: Cells) -> Cells:
 def agreeing(cells: Cells, launch: Ints, first: Ints) -> Bools:
     """Reject rows that name another kernel, grid or block than the first row of their launch."""
     good = np.ones(cells.count, dtype=bool)
-    begins = _changes(launch)
+    begins = _changes(launch[cells.starts])
     together = int(begins.sum()) + 1 == len(first)
     for name in (col.KERNEL, col.GRID, col.BLOCK):
-        if name not in cells.columns:
+        if name not in cells.has:
             continue
-        codes, _ = cells.codes(name)
-        if together and not (_changes(codes) & ~begins).any():
+        if together and not (_changes(cells.codes_at_starts(name)) & ~begins).any():
             continue  # it only changes where another launch begins
+        codes, _ = cells.codes(name)
         other = (codes != codes[first[launch]]) & good
         for row in np.flatnonzero(other):
             line = cells.lines[first[launch[row]]]

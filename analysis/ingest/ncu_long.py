@@ -63,7 +63,6 @@ class NcuLong:
             needed=lambda names: names.index(col.VALUE) + 1,
             wanted=col.is_long,
             columns=_COLUMNS,
-            labels=(col.SECTION, col.METRIC, col.UNIT),
         )
         cells = identified(cells)
         launch, first = launches_of(cells)
@@ -135,7 +134,7 @@ def _measured(cells: Cells, launch: Ints, is_metric: Bools, table: pd.DataFrame)
         metric_names=metrics,
         unit=unit[pick],
         unit_names=units,
-        numbers=convert(text, separators),
+        numbers=convert(text, separators, cells.plain() if every and cells.plain else None),
         text=text,
         launches=table,
     )

@@ -170,7 +170,7 @@ def _told(
     if separators.guessed:
         warnings.append(f"{separators.why[0].upper()}{separators.why[1:]}.")
     warnings += _about_names(absent, wrong_names, corrupt)
-    poor = ncu_advice.accounted_warning(share, list(built.kernel["short_name"]))
+    poor = ncu_advice.accounted_warning(share, built.kernel["short_name"])
     warnings += [poor] if poor else []
     if lacking:
         warnings.append(f"{' '.join(lacking)} To get what is missing, profile with `{ncu_advice.COMMAND}`.")
@@ -253,7 +253,7 @@ def _two_sections(measured: Measured) -> list[str]:
 def _short_last_launch(measured: Measured) -> str | None:
     """Notice a file that may have been cut between two rows: all launches have as many metrics but the last."""
     counts = np.bincount(measured.launch)
-    if len(counts) < 3 or len(set(counts[:-1])) != 1 or counts[-1] >= counts[0]:
+    if len(counts) < 3 or (counts[:-1] != counts[0]).any() or counts[-1] >= counts[0]:
         return None
     return (
         f"The last launch has {counts[-1]} metrics where all others have {counts[0]}: the file may have been cut off."

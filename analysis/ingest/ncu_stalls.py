@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -38,16 +39,26 @@ class Marks:
     reasons: list[str]
     values: Floats
 
+    @cached_property
+    def present(self) -> frozenset[tuple[str, str]]:
+        """Families and reasons that have a value."""
+        has = (self.family >= 0) & ~np.isnan(self.values)
+        width = max(len(self.reasons), 1)
+        key = self.family.astype(np.int32)
+        key *= width
+        key += self.reason
+        # One place more for the rows that do not count.
+        key[~has] = len(self.families) * width
+        found = np.flatnonzero(np.bincount(key, minlength=len(self.families) * width)[: len(self.families) * width])
+        return frozenset((self.families[code // width], self.reasons[code % width]) for code in found)
+
     def found(self) -> list[str]:
         """Return the reasons that have a value, sorted."""
-        has = (self.family >= 0) & ~np.isnan(self.values)
-        counts = np.bincount(self.reason[has], minlength=len(self.reasons))
-        return sorted(self.reasons[code] for code in np.flatnonzero(counts))
+        return sorted({reason for _, reason in self.present})
 
     def main_family(self) -> StallFamily | None:
         """Return the family to show: of those with values the first in the order of preference."""
-        has = (self.family >= 0) & ~np.isnan(self.values)
-        names = {self.families[code] for code in np.flatnonzero(np.bincount(self.family[has]))}
+        names = {family for family, _ in self.present}
         return next((family for family in FAMILIES if family.name in names), None)
 
 
@@ -76,7 +87,10 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
         return Marks(blank, blank.copy(), families, reasons, values)
     family_of, reason_of, rank_of, scale_of = _facts(resolved, families, reasons)
     pair_of = family_of.astype(np.int64) * len(reasons) + reason_of
-    stalls = np.flatnonzero((rank_of >= 0)[metric])
+    counted = rank_of >= 0
+    if _each_once(launch, metric, pair_of[counted]) and (scale_of[counted] == 1.0).all():
+        return Marks(np.where(counted, family_of, np.int16(-1))[metric], reason_of[metric], families, reasons, values)
+    stalls = np.flatnonzero(counted[metric])
     which = metric[stalls]
     key = launch[stalls] * (len(families) * len(reasons)) + pair_of[which]
     chosen = stalls
@@ -88,7 +102,7 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
         begins = np.ones(len(ordered), dtype=bool)
         begins[1:] = ordered[1:] != ordered[:-1]
         chosen = stalls[sorted_rows[begins]]
-    if (scale_of[rank_of >= 0] == 0.0).any():
+    if (scale_of[counted] == 0.0).any():
         chosen = chosen[~_mixed(launch[chosen], metric[chosen], family_of, rank_of, scale_of)]
     family = np.full(len(launch), -1, dtype=np.int16)
     family[chosen] = family_of[metric[chosen]]
@@ -98,6 +112,14 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
         scaled = values.copy()
         scaled[chosen] = np.where(factor > 0, values[chosen] * factor, values[chosen])
     return Marks(family, reason_of[metric], families, reasons, scaled)
+
+
+def _each_once(launch: Ints, metric: Ints, pairs: Ints) -> bool:
+    """Say whether nothing can count twice, from the order alone: launch by launch, metrics as in the first one."""
+    if len(np.unique(pairs)) < len(pairs):
+        return False
+    next_launch, same_launch = launch[1:] > launch[:-1], launch[1:] == launch[:-1]
+    return bool((next_launch | same_launch & (metric[1:] > metric[:-1])).all())
 
 
 def _facts(

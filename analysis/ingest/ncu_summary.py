@@ -57,7 +57,7 @@ class NcuSummary:
                 f"none of its {cells.rows_read:,} rows could be understood", "Export it again.", Where(opened.name)
             )
         launch, first = _kernels(cells)
-        columns = [cells.texts(name) for name in _NUMBERS if name in cells.columns]
+        columns = [cells.texts(name) for name in _NUMBERS if name in cells.has]
         separators = decide(columns)
         average = cells.texts(col.AVERAGE)
         table = _table(cells, first)
@@ -86,7 +86,7 @@ class NcuSummary:
 
 
 def _invocations(cells: Cells) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    if col.INVOCATIONS not in cells.columns:
+    if col.INVOCATIONS not in cells.has:
         return np.ones(cells.count)
     text = cells.texts(col.INVOCATIONS)
     return convert(text, decide([text])).values
@@ -143,7 +143,7 @@ def _table(cells: Cells, first: Ints) -> pd.DataFrame:
 
 def _range(cells: Cells) -> object | None:
     """Keep minimum and maximum as they are printed."""
-    if not {col.MINIMUM, col.MAXIMUM} <= set(cells.columns):
+    if not {col.MINIMUM, col.MAXIMUM} <= cells.has:
         return None
     joined: object = pc.binary_join_element_wise(cells.texts(col.MINIMUM), cells.texts(col.MAXIMUM), " to ")
     return joined

@@ -83,7 +83,7 @@ def _units(cells: Cells, metrics: list[str]) -> tuple[Cells, dict[str, str]]:
     rows = np.flatnonzero(blank)
     if not len(rows):
         return cells, {}
-    units = {name: str(cells.columns[name][int(rows[0])].as_py()) for name in metrics}
+    units = {name: str(cells.column(name)[int(rows[0])].as_py()) for name in metrics}
     kept = cells.keep(~blank)
     kept.rows_read = cells.rows_read - len(rows)
     return kept, units

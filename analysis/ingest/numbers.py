@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from analysis.ingest.digits import plain_numbers
 
-#: Rows that are looked at together; most files are decided by the first slice.
+#: Rows that are converted together.
 _SLICE = 1 << 16
+#: Rows that are looked at together for how numbers are written; most files are decided by the first ones.
+_LOOK = 1 << 14
 
 #: What stands where there is no value.
 MISSING = (
@@ -103,11 +105,11 @@ def decide(columns: Sequence[pa.Array]) -> Separators:
         Proven by a value, or, where all values with a comma fit both readings, thousands, marked as guessed.
     """
     found = _Evidence()
-    slices = (column.slice(start, _SLICE) for column in columns for start in range(0, len(column), _SLICE))
+    slices = (column.slice(start, _LOOK) for column in columns for start in range(0, len(column), _LOOK))
     with_comma = any(pc.any(pc.match_substring(piece, ",")).as_py() for piece in slices)
     for column in columns:
-        for start in range(0, len(column), _SLICE):
-            found.look(_bare(column.slice(start, _SLICE)), with_comma)
+        for start in range(0, len(column), _LOOK):
+            found.look(_bare(column.slice(start, _LOOK)), with_comma)
             if found.settled:
                 return found.decision()
     return found.decision()
@@ -164,7 +166,7 @@ class _Evidence:
         )
 
 
-def convert(column: pa.Array, separators: Separators) -> Numbers:
+def convert(column: pa.Array, separators: Separators, plain: npt.NDArray[np.float64] | None = None) -> Numbers:
     """Convert text to numbers.
 
     Parameters
@@ -173,6 +175,8 @@ def convert(column: pa.Array, separators: Separators) -> Numbers:
         Text.
     separators : Separators
         As decided for the file.
+    plain : ndarray of float64, optional
+        What `plain_numbers` made of the column already.
 
     Returns
     -------
@@ -180,6 +184,8 @@ def convert(column: pa.Array, separators: Separators) -> Numbers:
         Values, and where they are missing or wrong. A leading number followed by values of instances in brackets, as
         ``--print-metric-instances`` prints, counts with the leading number.
     """
+    if plain is not None and separators.decimal == ".":
+        return _all_there(plain)
     pieces = [column.slice(start, _SLICE) for start in range(0, len(column), _SLICE)]
     if len(pieces) < 2:
         return _convert(column, separators)
@@ -200,8 +206,7 @@ def _convert(column: pa.Array, separators: Separators) -> Numbers:
 
 def _converted(text: pa.Array, separators: Separators) -> Numbers:
     if separators.decimal == "." and (found := plain_numbers(text)) is not None:
-        none = np.zeros(len(found), dtype=bool)
-        return Numbers(found, none, none)
+        return _all_there(found)
     missing = pc.is_in(text, _MISSING)
     absent = missing.to_numpy(zero_copy_only=False)
     there = pc.if_else(missing, pa.scalar(None, pa.string()), text) if absent.any() else text
@@ -218,6 +223,11 @@ def _converted(text: pa.Array, separators: Separators) -> Numbers:
     if finite.all():
         return Numbers(numbers, absent, np.zeros(len(numbers), dtype=bool))
     return Numbers(np.where(finite, numbers, np.nan), absent, ~finite & ~absent)
+
+
+def _all_there(values: npt.NDArray[np.float64]) -> Numbers:
+    none = np.zeros(len(values), dtype=bool)
+    return Numbers(values, none, none)
 
 
 def _bare(text: pa.Array) -> pa.Array:

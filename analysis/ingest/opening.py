@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from analysis.errors import InputRefusedError, Where
+from analysis.ingest.ahead import measure_ahead
 from analysis.ingest.filenames import told_apart
 from analysis.ingest.format import Opened
 from analysis.ingest.magic import START_BYTES, is_binary, packing
 from analysis.ingest.tararchive import unpack_tar
-from analysis.ingest.textstats import TextStats, measure
+from analysis.ingest.textstats import TextStats
 from analysis.ingest.unpacking import Budget, unpack_stream, unpack_zip
 from analysis.settings import get_settings
 
@@ -133,14 +134,14 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int, budget: Bu
         if packing(_start(target)) == "tar":
             return _open(target, name, size, folder, depth, budget)
         return _open(target, _SUFFIX.sub("", name), size, folder, depth + 1, budget)
-    stats = measure(path)
+    stats, rows = measure_ahead(path)
     if is_binary(start):
         stats = replace(stats, encoding="binary")
     text, counted = path, stats
     if stats.encoding not in ("binary", "unknown") and not stats.plain:
         text = folder / f"text-{depth}-{path.name[-20:]}"
         _clean(path, text, stats.encoding)
-        counted = measure(text)
+        counted, rows = measure_ahead(text)
     return [
         Opened(
             name=name,
@@ -153,6 +154,7 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int, budget: Bu
             text=text,
             stats=counted,
             oddities=_oddities(stats),
+            rows=rows,
         )
     ]
 

@@ -6,101 +6,35 @@ A head says which launch of which kernel a row is of, a label what was measured:
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from analysis.ingest.cells import Ints
+from analysis.ingest.parts import Bytes, Labels, Parts
 
 #: Bytes before and after the rows of a buffer at which may be looked, whatever they hold.
 MARGIN = 1 << 16
 #: Heads that agree in so many bytes are compared in full.
 _ALIKE = 24
-#: Longest value that is looked for among the last bytes of all rows at once.
-_WIDTH = 32
+#: Last bytes of all rows that are looked at together for values that are shorter.
+_WIDTHS = (16, 32)
 #: A row in so many may begin another head; with more of them other readers are quicker.
 _FEWEST_ROWS = 4
 #: How many times the rows' own size may be needed to compare heads of very different lengths.
 _MOST_COPIES = 8
 #: For every length the last so many of the bytes that are looked at.
-_LAST = np.array([[place >= _WIDTH - size for place in range(_WIDTH)] for size in range(_WIDTH)]).view(f"V{_WIDTH}")
-_LAST = _LAST[:, 0]
+_LAST = {
+    width: np.array([[place >= width - size for place in range(width)] for size in range(width)]).view(f"V{width}")[
+        :, 0
+    ]
+    for width in _WIDTHS
+}
+_ONE = np.uint64(1)
 _QUOTE, _FEED, _RETURN = 34, 10, 13
+#: All signs below are controls, all above are of more bytes than one in UTF-8.
+_FIRST_SIGN, _LAST_ASCII = 32, 126
 
-Bytes = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Rows without what they repeat.
-
-    Attributes
-    ----------
-    first : ndarray of int64
-        First row of every stretch of rows with the same head.
-    heads : ndarray of uint8
-        Head of every stretch, a line feed in place of the delimiter at its end.
-    label : ndarray of int32
-        Label of every row, a number of `Labels`.
-    sizes : ndarray of int64
-        Length of every value in bytes.
-    values : ndarray of uint8
-        The values, one behind the other.
-    """
-
-    first: Ints
-    heads: Bytes
-    label: Ints
-    sizes: Ints
-    values: Bytes
-
-    @property
-    def counts(self) -> Ints:
-        """Number of rows of every stretch."""
-        counts: Ints = np.diff(self.first, append=len(self.label))
-        return counts
-
-
-class Labels:
-    """Labels met so far, numbered.
-
-    Parameters
-    ----------
-    count : int
-        Number of cells in a label.
-    delimiter : str
-        What separates cells.
-    """
-
-    def __init__(self, count: int, delimiter: str) -> None:
-        cell = rb'"([^"\r\n]*)"' + re.escape(delimiter.encode())
-        self._form = re.compile(cell * count + b'"')
-        self._number: dict[bytes, int] = {}
-        #: The cells of every label.
-        self.cells: list[tuple[bytes, ...]] = []
-        #: Quotes in a label: two a cell, and the one that opens the value.
-        self.quotes = 2 * count + 1
-
-    def number(self, label: bytes) -> int:
-        """Return the number of a label.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
-        known = self._number.get(label)
-        if known is not None:
-            return known
-        form = self._form.fullmatch(label)
-        if form is None:
-            raise ValueError("not as many quoted cells as a label has")
-        self.cells.append(form.groups())
-        self._number[label] = len(self.cells) - 1
-        return self._number[label]
 
 
 def cut_rows(buffer: bytearray, start: int, stop: int, labels: Labels, delimiter: int) -> Parts | None:
@@ -121,10 +55,10 @@ def cut_rows(buffer: bytearray, start: int, stop: int, labels: Labels, delimiter
     -------
     Parts or None
         None where some line isn't proved to be a head that the line before has too or that begins a stretch, a label,
-        and a value in quotes that ends the line.
+        and a value in quotes that ends the line, all of them text without control characters.
     """
     codes = np.frombuffer(buffer, dtype=np.uint8)
-    feeds = np.flatnonzero(codes[start:stop] == _FEED) + start
+    feeds = _line_feeds(codes[start:stop]) + start
     begins = np.empty_like(feeds)
     begins[0], begins[1:] = start, feeds[:-1] + 1
     ends = feeds - 1
@@ -144,6 +78,10 @@ def cut_rows(buffer: bytearray, start: int, stop: int, labels: Labels, delimiter
         if not _same_heads(codes, begins, length, new):
             return None
         label = _labels(codes, buffer, at, at - begins - length, first, labels)
+        if int(values.min(initial=_FIRST_SIGN)) < _FIRST_SIGN or np.count_nonzero(heads < _FIRST_SIGN) != len(first):
+            return None
+        if max(int(values.max(initial=0)), int(heads.max())) > _LAST_ASCII:
+            buffer[start:stop].decode()  # an error where it is no text
     except ValueError:
         return None
     return Parts(first, heads, label, sizes, values)
@@ -162,31 +100,61 @@ def _word(codes: Bytes, at: Ints) -> npt.NDArray[np.uint64]:
     return found
 
 
+def _line_feeds(codes: Bytes) -> Ints:
+    """Return where lines end: as long as most groups of 64 bytes have no end, faster than a look at every byte."""
+    signs = np.empty(-(-len(codes) // 64) * 64, dtype=bool)
+    signs[len(codes) :] = False
+    np.equal(codes, _FEED, out=signs[: len(codes)])
+    groups = np.packbits(signs, bitorder="little").view("<u8")
+    at = np.flatnonzero(groups)
+    left, found = groups[at], []
+    while len(at):
+        lowest = left & (~left + _ONE)
+        found.append(at * 64 + _highest_bit(lowest))
+        left ^= lowest
+        more = np.flatnonzero(left)
+        at, left = at[more], left[more]
+    return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+
+
+def _highest_bit(words: npt.NDArray[np.uint64]) -> Ints:
+    """Return the place of the highest bit of words that have few: no rounding reaches the exponent, which tells it."""
+    bits: Ints = (words.astype(np.float64).view(np.int64) >> 52) - 1023
+    return bits
+
+
 def _values(codes: Bytes, buffer: bytearray, begins: Ints, ends: Ints) -> tuple[Ints, Bytes]:
     """Return length and text of what stands between the last two quotes of each row."""
-    signs = _words(codes, ends - _WIDTH, _WIDTH // 8).view(np.uint8)
-    quotes = (signs == _QUOTE).view(np.uint64)
-    # The last quote is the highest byte that is set in the last word that is not zero.
-    last = quotes[:, -1].copy()
-    sizes = np.full(len(ends), 7, dtype=np.int64)
-    for word in range(_WIDTH // 8 - 2, -1, -1):
-        none = np.flatnonzero(last == 0)
-        if not len(none):
-            break
-        last[none] = quotes[none, word]
-        sizes[none] += 8
-    long = np.flatnonzero(last == 0)
-    # Bytes are 0 or 1, so no rounding reaches the exponent, which tells the highest bit.
-    sizes -= ((last.astype(np.float64).view(np.int64) >> 52) - 1023) >> 3
-    if not len(long):
-        return sizes, signs[_LAST[sizes].view(bool).reshape(signs.shape)]
+    for width in _WIDTHS:
+        signs = _words(codes, ends - width, width // 8).view(np.uint8)
+        quotes = (signs == _QUOTE).view(np.uint64)
+        # The last quote is the highest byte that is set in the last word that is not zero.
+        last = quotes[:, -1].copy()
+        sizes = np.full(len(ends), 7, dtype=np.int64)
+        for word in range(width // 8 - 2, -1, -1):
+            none = np.flatnonzero(last == 0)
+            if not len(none):
+                break
+            last[none] = quotes[none, word]
+            sizes[none] += 8
+        long = np.flatnonzero(last == 0)
+        if not len(long):
+            sizes -= _highest_bit(last) >> 3
+            return sizes, signs[_LAST[width][sizes].view(bool).reshape(signs.shape)]
     if len(long) * _FEWEST_ROWS > len(ends):
         raise ValueError("most values are long")
+    last[long] = 1
+    sizes -= _highest_bit(last) >> 3
     for row in long.tolist():
         sizes[row] = ends[row] - 1 - buffer.rindex(b'"', begins[row], ends[row])
+    return sizes, _joined(buffer, ends - sizes, sizes)
+
+
+def _joined(buffer: bytearray, begins: Ints, sizes: Ints) -> Bytes:
+    """Return so many bytes from each place on, one behind the other."""
     view = memoryview(buffer)
-    joined = b"".join([view[end - size : end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)])
-    return sizes, np.frombuffer(joined, dtype=np.uint8)
+    pieces = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
+    return np.frombuffer(bytearray().join([view[begin:end] for begin, end in pieces]), dtype=np.uint8)
 
 
 def _stretches(codes: Bytes, begins: Ints) -> Bools:
@@ -203,12 +171,9 @@ def _heads(
 ) -> tuple[Ints, Bytes]:
     """Find where the heads of some rows end, and return these as lines."""
     lengths = _head_lengths(codes, buffer, begins, values, labels)
-    ends = np.cumsum(lengths) - 1
-    most = int(lengths.max())
-    if int(lengths.min()) < 8 or most > MARGIN or most * len(lengths) > len(codes):
-        raise ValueError("no heads, or of lengths too different")
-    places = np.ndarray((len(codes) - most + 1,), dtype=f"V{most}", buffer=codes, strides=(1,))
-    lines = places[begins].view(np.uint8).reshape(-1, most)[np.arange(most, dtype=np.int32) < lengths[:, None]]
+    if int(lengths.min()) < 8 or int(lengths.max()) > MARGIN:
+        raise ValueError("no heads, or very long ones")
+    lines, ends = _joined(buffer, begins, lengths), np.cumsum(lengths) - 1
     if not (lines[ends] == delimiter).all():
         raise ValueError("no delimiter between head and label")
     lines[ends] = _FEED

@@ -87,7 +87,8 @@ def _labels(table: pa.Table) -> tuple[_Codes, list[Label]]:
         codes, names = _codes(table, name)
         parts.append(names)
         if len(names) > 1:
-            key = key * len(names) + codes
+            key *= len(names)
+            key += codes
     size = int(np.prod([len(names) for names in parts], dtype=object))
     if size > 1 << 62:
         raise OverflowError(f"{size:,} combinations of names are too many to number")

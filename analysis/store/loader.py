@@ -154,8 +154,7 @@ def _load_workloads(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: 
     for name, frame in parsed.frames.items():
         if name in ("workload", "kernel_metric", "kernel_rule", "run") or "workload" not in _given(frame, name):
             continue
-        named = frame.select(["workload"]) if isinstance(frame, pa.Table) else frame[["workload"]]
-        with _incoming(cursor, named) as view:
+        with _incoming(cursor, _distinct(frame, "workload")) as view:
             cursor.execute(
                 f"""INSERT INTO workload (workload_id, dataset, name)
                     SELECT (SELECT coalesce(max(workload_id), 0) FROM workload) + row_number() OVER (ORDER BY n), ?, n
@@ -181,6 +180,13 @@ def _load_workloads(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: 
                 f"UPDATE workload SET {sets} FROM {view} f WHERE workload.dataset = ? AND workload.name = f.name",
                 [dataset],
             )
+
+
+def _distinct(frame: Frame, column: str) -> Frame:
+    """Return the distinct values of a column: of a million rows quicker found here than by the database."""
+    if isinstance(frame, pa.Table):
+        return pa.table({column: frame.column(column).unique()})
+    return frame[[column]].drop_duplicates()
 
 
 def _load_profiles(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, source_id: int) -> None:

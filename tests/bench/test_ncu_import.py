@@ -110,14 +110,9 @@ def test_speed(profile: Path, tmp_path: Path) -> None:
     assert ratio <= 6
 
 
-@pytest.mark.xfail(
-    strict=True,  # with both cores to itself: 1.61 s of wall time against 1.26 s
-    reason="pandas writes 40,000 wide rows and keeps neither lines, units nor sections; the load needs 1.1 times its "
-    "processor time, a third of it for cells, a quarter for hash and counts, a sixth for the database",
-)
 def test_faster_than_a_notebook(profile: Path, tmp_path: Path) -> None:
     notebooks, loads = [], []
-    for number in range(ROUNDS):
+    for number in range(2 * ROUNDS):
         target = tmp_path / f"pandas-{number}.duckdb"
         notebooks.append(both_clocks(lambda: with_pandas(profile, target)))  # noqa: B023
         with Database(tmp_path / f"{number}.duckdb") as database:

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ncu_files import PREAMBLE, Row, long_form, profile_rows
 
+from analysis.ingest import ahead
 from analysis.ingest import ncu_columns as col
+from analysis.ingest.ahead import measure_ahead
 from analysis.ingest.cells import Cells, Header
 from analysis.ingest.csvexact import read_exact
 from analysis.ingest.csvfast import read_fast
@@ -20,8 +22,14 @@ from analysis.ingest.csvmixed import read_mixed
 from analysis.ingest.csvrepeats import read_repeats
 from analysis.ingest.format import Opened
 from analysis.ingest.opening import opened_files
+from analysis.ingest.textstats import measure
 
 PLAIN = (col.VALUE,)
+
+
+@pytest.fixture(autouse=True)
+def small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.ingest.ahead.WORTH", 1)
 
 
 def needed(names: tuple[str, ...]) -> int:
@@ -34,12 +42,12 @@ def readers(opened: Opened, header: Header) -> dict[str, Cells | None]:
         "exact": read_exact(opened, header, PLAIN, **how),  # type: ignore[arg-type]
         "fast": read_fast(opened, header, PLAIN),
         "mixed": read_mixed(opened, header, PLAIN, **how),  # type: ignore[arg-type]
-        "repeats": read_repeats(opened, header, PLAIN, (col.SECTION, col.METRIC, col.UNIT)),
+        "repeats": read_repeats(opened, header, PLAIN),
     }
 
 
 def table(cells: Cells) -> dict[str, object]:
-    found: dict[str, object] = {name: cells.texts(name).to_pylist() for name in sorted(cells.columns)}
+    found: dict[str, object] = {name: cells.texts(name).to_pylist() for name in sorted(cells.has)}
     found |= {name: cells.at(name, range(cells.count)) for name in (col.KERNEL, col.METRIC)}
     found["lines"] = cells.lines.tolist()
     found["rows_read"] = cells.rows_read
@@ -51,6 +59,7 @@ def table(cells: Cells) -> dict[str, object]:
 def compare(path: Path, content: bytes) -> set[str]:
     """Read bytes with all readers; return those that read them."""
     path.write_bytes(content)
+    assert measure_ahead(path)[0] == measure(path)
     with opened_files(path, spool=path.parent / "spool") as files:
         header = find_header(files[0], col.METRIC, col.is_long)
         if header is None or col.ID not in header.names:
@@ -132,11 +141,41 @@ def test_rows_that_repeat_are_never_misread(data: st.DataObject) -> None:
 
 def test_pieces_of_a_table_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that go over the end of a piece, and a piece that is not as the others."""
-    monkeypatch.setattr("analysis.ingest.csvrepeats._PIECE", 4096)
+    monkeypatch.setattr("analysis.ingest.ahead._PIECE", 4096)
     content = long_form(profile_rows(60), before=PREAMBLE, end="\r\n")
     assert "repeats" in compare(tmp_path / "t.csv", content)
     bare = content.replace(b'"69.25"', b"69.25")  # in the last launch
     assert compare(tmp_path / "t.csv", bare) == {"exact", "fast", "mixed"}
+    first = content.replace(b'"69.25"', b"69.25", 1)  # the others are hashed and not cut
+    assert compare(tmp_path / "t.csv", first) == {"exact", "fast", "mixed"}
+    assert compare(tmp_path / "t.csv", b"\xef\xbb\xbf" + content) == {"exact", "fast", "mixed", "repeats"}
+    long = content.replace(b'"69.25"', b'"69.25' + b"0" * 5000 + b'"', 1)  # longer than a piece
+    assert "repeats" not in compare(tmp_path / "t.csv", long)
+
+
+def test_what_is_no_clean_text_is_not_cut(tmp_path: Path) -> None:
+    for odd in (b"\x1b[31m", b"\x00", b"\xff", b"\t", b"\xc3"):
+        for place in (b"gemm", b"25.17", b"inst"):
+            content = REGULAR.replace(place, place[:1] + odd + place[1:])
+            assert odd in content
+            path = tmp_path / "t.csv"
+            path.write_bytes(content)
+            stats, rows = measure_ahead(path)
+            assert rows is None
+            assert stats == measure(path)
+            compare(path, content)
+
+
+def test_a_file_that_shrinks_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analysis.ingest.ahead._PIECE", 4096)
+    path = tmp_path / "t.csv"
+    path.write_bytes(REGULAR)
+    whole = ahead.table_end(path, ahead._header(path))  # type: ignore[arg-type]
+    path.write_bytes(REGULAR[:-2000])
+    monkeypatch.setattr("analysis.ingest.ahead.table_end", lambda *_: whole)
+    stats, rows = measure_ahead(path)
+    assert rows is None
+    assert stats == measure(path)
 
 
 def test_a_large_irregular_table_is_read_in_one_pass(tmp_path: Path) -> None:
