@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
-from analysis.ingest import mapping
+from analysis.ingest import mapping, public
 from analysis.ingest.filenames import told_apart
 from analysis.ingest.format import Hints
 from analysis.ingest.preview import Preview, preview
@@ -149,13 +149,23 @@ def _take(db: Database, read: Read, hints: Hints) -> ImportReport:
             title=hints.title, licence=hints.licence, citation=hints.citation,
         )  # fmt: skip
         source_id = load(db, read.parsed, info)
-        warnings = [*read.told.warnings, *_again(db, source_id, read.name)]
+        warnings = [*read.told.warnings, *_strange(read, hints.dataset), *_again(db, source_id, read.name)]
         return read.told.model_copy(update={"source_id": source_id, "warnings": warnings})
     except StallScopeError as error:
         return _refused(read.name, error, read.format)
     except Exception as error:
         _log.exception("import failed", file=read.name, format=read.format)
         return _refused(read.name, unexpected(read.name, error), read.format)
+
+
+def _strange(read: Read, dataset: str) -> list[str]:
+    """Say that a file goes into a public data set that it is no part of."""
+    if not public.foreign(dataset, read.sha256):
+        return []
+    return [
+        f"{dataset} is the name of a public data set, and these bytes were not published as a part of it: its figures "
+        "are not those of the publication any more. Take the file out, and load it with another name for the data set."
+    ]
 
 
 def _again(db: Database, source_id: int, name: str) -> list[str]:

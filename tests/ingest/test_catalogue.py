@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import CancelledError, InputRefusedError, NotFoundError, UsageError
-from analysis.ingest import catalogue
+from analysis.ingest import catalogue, public
 from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile
 from analysis.ingest.download import address, fetch
 from analysis.ingest.formats import FORMATS
+from analysis.ingest.importer import import_paths
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 
@@ -101,6 +102,18 @@ def test_other_bytes_never_stand_under_the_name_of_a_public_set(
     assert "own version" in sources.datasets(database).iloc[0]["title"]
 
 
+def test_own_files_under_a_public_name_are_told(
+    database: Database, copies: dict[str, Path], small: CatalogueEntry
+) -> None:
+    (known,) = import_paths(database, [copies["z-pairs.csv"]], dataset="kace")
+    assert not any("public" in warning for warning in known.warnings)
+    copies["z-pairs.csv"].write_text(_PAIRS.replace("5,5,10,8", "5,6,10,8"))
+    (other,) = import_paths(database, [copies["z-pairs.csv"]], dataset="kace")
+    assert any("kace is the name of a public data set" in warning for warning in other.warnings)
+    (own,) = import_paths(database, [copies["a-triples.csv"]], dataset="mine")
+    assert not any("public" in warning for warning in own.warnings)
+
+
 def test_packed_copies(database: Database, copies: dict[str, Path], tmp_path: Path, small: CatalogueEntry) -> None:
     archive = tmp_path / "kace.zip"
     with zipfile.ZipFile(archive, "w") as file:
@@ -181,6 +194,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> CatalogueEntry:
         }
     )
     monkeypatch.setattr(catalogue, "entries", lambda: [entry])
+    monkeypatch.setattr(public, "entries", lambda: [entry])
     return entry
 
 
