@@ -11,7 +11,8 @@ import pandas as pd
 
 from analysis.ingest.cells import Ints
 from analysis.ingest.ncu_stalls import Bools, Floats
-from analysis.reference.stall_reasons import looks_like_stall, nearest, resolve
+from analysis.reference.stall_misspelt import looks_like_stall, nearest
+from analysis.reference.stall_reasons import resolve
 
 #: Exports everything that StallScope reads, under internal names and in base units. The page of details, which is what
 #: ncu prints unasked, names no stall reason at all.

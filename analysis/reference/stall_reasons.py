@@ -5,7 +5,6 @@ The table is ``data/stall_reasons.csv``; the groups in it are the only list of g
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from analysis.settings import asset
 
 __all__ = [
     "FAMILIES",
+    "SPELLINGS",
     "StallFamily",
     "StallGroup",
     "StallMetric",
@@ -26,14 +26,13 @@ __all__ = [
     "group_of",
     "groups",
     "load",
-    "looks_like_stall",
-    "nearest",
     "nvprof_classes",
     "resolve",
+    "spelt",
 ]
 
 #: Columns of the table that hold one family's spelling of a reason.
-_SPELLINGS = (
+SPELLINGS = (
     "per_issue_active", "pascal", "per_warp_active", "pascal_pct", "warp_latency", "warps_cumulative", "pcsamp",
     "source_page", "pcsamp_not_issued",
 )  # fmt: skip
@@ -55,9 +54,6 @@ _SUFFIX = re.compile(r"^(?P<base>[^.]+)(?:\.(?P<suffix>[a-z_]+))?$")
 #: The collector may stand in front of a name. Sampling over time is a family of its own; samples of warps are not.
 _PREFIX = re.compile(r"^(?P<collector>pmsampling|warpsampling|group):(?P<rest>.+)$")
 _NOT_ISSUED = re.compile(r"^(?P<base>stall_\w+?)[ _]*\(?not[ _]issued\)?$", re.IGNORECASE)
-#: Parts of a reason that GPUs with ray-tracing cores print beside the whole.
-_SUBVARIANT = re.compile(r"_(?:long_scoreboard_pipe_l1tex|mio_throttle_pipe_mio)(?=_|\.|$)")
-_STALL_LIKE = re.compile(r"stall|warp_latency|warps_active_per_issue", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -184,12 +180,10 @@ def family(name: str) -> StallFamily:
 
 
 @lru_cache(maxsize=1)
-def _names() -> dict[str, tuple[str, str]]:
-    """Every spelling without a suffix, and its family and reason."""
+def spelt() -> dict[str, tuple[str, str]]:
+    """Return every spelling without a suffix, and its family and reason."""
     table = _table()
-    found = {
-        str(name): (column, str(reason)) for column in _SPELLINGS for reason, name in table[column].items() if name
-    }
+    found = {str(name): (column, str(reason)) for column in SPELLINGS for reason, name in table[column].items() if name}
     for reason, row in table.iterrows():
         found[f"pmsampling:{row['warps_cumulative']}"] = ("pmsampling", str(reason))
         # Old ncu on Pascal, and newer names that stand beside the usual ones.
@@ -237,12 +231,12 @@ def resolve(metric_name: str) -> StallMetric | None:
         name = collector["rest"]
     not_issued = _NOT_ISSUED.match(name)
     if not_issued:
-        found = _names().get(not_issued["base"])
+        found = spelt().get(not_issued["base"])
         return StallMetric("source_page_not_issued", found[1], "") if found and found[0] == "source_page" else None
     parts = _SUFFIX.match(name)
     if parts is None:
         return None
-    known = _names().get(parts["base"])
+    known = spelt().get(parts["base"])
     if known is None:
         return None
     suffix = parts["suffix"] or ""
@@ -250,58 +244,3 @@ def resolve(metric_name: str) -> StallMetric | None:
     if suffix not in suffixes and not (suffix == "max_rate" and "ratio" in suffixes):
         return None
     return StallMetric(known[0], known[1], suffix)
-
-
-def looks_like_stall(metric_name: str) -> bool:
-    """Say whether a name was meant as a stall metric, be it misspelt or a part of one."""
-    return bool(_STALL_LIKE.search(metric_name)) and not _SUBVARIANT.search(metric_name)
-
-
-@lru_cache(maxsize=4096)
-def nearest(metric_name: str) -> str | None:
-    """Return the valid stall metric that a misspelt name most likely meant, with the suffix that carries the value.
-
-    Parameters
-    ----------
-    metric_name : str
-        A name as the user asked the profiler for it.
-
-    Returns
-    -------
-    str or None
-        None where the name does not look like a stall metric, or nothing is near.
-    """
-    if not looks_like_stall(metric_name):
-        return None
-    name = metric_name.strip()
-    base = name.split(".", 1)[0].split(":")[-1]
-    for column in _SPELLINGS:
-        if column in ("source_page", "pcsamp_not_issued"):
-            continue
-        head, _, tail = str(_table().at["wait", column]).partition("wait")
-        found = re.fullmatch(f"{re.escape(head)}(?P<reason>\\w+){re.escape(tail)}", base)
-        if found:
-            reason = _nearest_reason(found["reason"], column)
-            if reason is not None:
-                return _with_suffix(str(_table().at[reason, column]), column)
-    close = difflib.get_close_matches(base, [key for key in _names() if ":" not in key], n=1, cutoff=0.8)
-    return _with_suffix(close[0], _names()[close[0]][0]) if close else None
-
-
-def _nearest_reason(text: str, column: str) -> str | None:
-    """Return the reason that a word stands for: itself, the start of one, or the most similar one."""
-    table = _table()
-    spelt = [str(reason) for reason, name in table[column].items() if name]
-    for reason in spelt:
-        if text in (reason, str(table.at[reason, "pcsamp"]).removeprefix("smsp__pcsamp_warps_issue_stalled_")):
-            return reason
-    starts = [reason for reason in spelt if reason.startswith(f"{text}_")]
-    if len(starts) == 1:
-        return starts[0]
-    close = difflib.get_close_matches(text, spelt, n=1, cutoff=0.6)
-    return close[0] if close else None
-
-
-def _with_suffix(base: str, family_name: str) -> str:
-    suffix = BY_NAME[family_name].suffixes[0]
-    return f"{base}.{suffix}" if suffix else base

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.reference import stall_reasons as stalls
+from analysis.reference.stall_misspelt import nearest
 
 PER_ISSUE = "smsp__average_warps_issue_stalled_{}_per_issue_active"
 PER_WARP = "smsp__warp_issue_stalled_{}_per_warp_active"
@@ -108,13 +109,13 @@ def test_suffixes_carry_their_scale() -> None:
     ],
 )  # fmt: skip
 def test_nearest_names_the_valid_metric(wrong: str, right: str) -> None:
-    assert stalls.nearest(wrong) == right
+    assert nearest(wrong) == right
     assert stalls.resolve(right) is not None
 
 
 @pytest.mark.parametrize("name", ["flop_count_sp.sum", "dram__bytes.sum", ""])
 def test_nearest_does_not_guess_for_other_metrics(name: str) -> None:
-    assert stalls.nearest(name) is None
+    assert nearest(name) is None
 
 
 def test_architectures_differ() -> None:
