@@ -24,7 +24,7 @@ from analysis.cli import (
     simulating,
     team,
 )
-from analysis.cli.running import StallScopeGroup, configure_logs
+from analysis.cli.running import StallScopeGroup
 
 app = typer.Typer(
     name="stallscope",
@@ -59,4 +59,6 @@ def main(
     ] = False,
 ) -> None:
     """Configure what all commands share."""
+    from analysis.logs import configure_logs
+
     configure_logs(verbose=verbose)

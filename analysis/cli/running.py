@@ -218,27 +218,6 @@ def _say_left_out(database: Database) -> None:
             sys.stderr.write(f"Data set {dataset}: {_one_line(said)}\n")
 
 
-def configure_logs(*, verbose: bool) -> None:
-    """Send structlog's records to standard error, from warnings on or all of them."""
-    import logging
-
-    import structlog
-
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="%H:%M:%S"),
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.WARNING),
-        # Looked up at every record: who runs a command inside a larger program may replace standard error.
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, stream=sys.stderr, force=True)
-
-
 def progress_line() -> Callable[[float, str], None]:
     """Return a progress callback: one line that is rewritten on a terminal, a line now and then in a pipe."""
     if not sys.stderr.isatty():

@@ -21,6 +21,7 @@ from analysis.ingest import carried
 from analysis.ingest.mapping import TableMapping
 from analysis.ingest.preview import preview
 from analysis.ingest.reading import Asked, Read, read_here, unexpected
+from analysis.logs import configure_logs
 
 #: How far it stands back where it would hardly get a turn otherwise.
 NICE = 5
@@ -126,6 +127,7 @@ def main() -> None:
     said = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
+    configure_logs(verbose=False)
     serve(Line(sys.stdin, said))
 
 

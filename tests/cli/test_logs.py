@@ -8,7 +8,7 @@ import sys
 import pytest
 import structlog
 
-from analysis.cli.running import configure_logs
+from analysis.logs import configure_logs
 
 
 def test_records_follow_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,3 +22,21 @@ def test_records_follow_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         structlog.reset_defaults()
     assert "still said" in second.getvalue()
+
+
+def test_errors_are_told_without_the_values_of_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    configure_logs(verbose=False)
+
+    def fails(token: str) -> None:
+        raise ValueError("no such place")
+
+    try:
+        fails("a" + "-secret" * 3)
+    except ValueError:
+        structlog.get_logger("later").exception("failed")
+    finally:
+        structlog.reset_defaults()
+    assert "no such place" in said.getvalue()
+    assert "-secret-secret" not in said.getvalue()
