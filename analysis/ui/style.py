@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-#: The answer stands out from the text around it.
+#: The answer stands out from the text around it. One data set is always chosen, so that it is required says nothing.
 _RULES = """
 <style>
 .st-key-answer p { font-size: 1.15rem; line-height: 1.55; max-width: 62rem; }
 .st-key-pending hr { margin: 0.1rem 0; }
 [data-testid="stSidebarContent"] [data-testid="stVerticalBlock"] { gap: 0.85rem; }
+[data-testid="stSidebarContent"] [data-testid="stWidgetLabelRequired"] { display: none; }
 </style>
 """
 
