@@ -66,11 +66,12 @@ _KIND, _SPOOLED = "profile", "whatif-spooled"
 
 def members(found: list[JobPrediction]) -> None:
     """Show what each job pays, and what they do together."""
-    cards = st.columns(len(found) + 1)
+    # What belongs together stands in one frame, and the frames are all as high as the highest.
+    cards = [column.container(border=True, height="stretch", gap="xsmall") for column in st.columns(len(found) + 1)]
     for card, one in zip(cards, found, strict=False):
         interval = f"{significant(one.low)} to {significant(one.high)}" if one.low and one.high else "no interval"
         known = "simulated" if one.simulated else "measured"
-        card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x", border=True, height="stretch")
+        card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x")
         beyond = " · :orange[:material/warning:] beyond what the model has seen" if one.extrapolating else ""
         beyond = "" if one.measured else beyond
         card.caption(f"{interval}{beyond}{f' · {known} {slowdown(one.measured)}' if one.measured else ''}")
@@ -79,7 +80,7 @@ def members(found: list[JobPrediction]) -> None:
     impossible = any(one.memory == "does_not_fit" for one in found)
     cards[-1].metric(
         "Together, while all run",
-        "–" if impossible else f"{float(together_per_100(total)):.0f} min", border=True, height="stretch",
+        "–" if impossible else f"{float(together_per_100(total)):.0f} min",
         help="100 min divided by STP: the time in which jobs that all keep running do the work of 100 min one after "
         "the other. Once one of them ends, the others run on faster. Jobs that do not fit have no such time.",
     )  # fmt: skip
