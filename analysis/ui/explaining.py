@@ -66,7 +66,7 @@ def member(one: Explanation) -> None:
         with column:
             st.markdown(f"**{words}**")
             rows = [
-                {"part": OWNERS.get(name, name), "shap": value, "factor": float(np.exp(value))}
+                {"part": OWNERS.get(name, name), "shap": round(value, 4) + 0.0, "factor": float(np.exp(value))}
                 for name, value in sums.items()
             ]
             st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
