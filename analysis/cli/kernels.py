@@ -102,7 +102,8 @@ def overlap(
         place = {name: str(lean[name].iloc[0]) for name in ("dataset", "gpu")}
         pairs = alongside.pairwise(database, place["dataset"], place["gpu"], jobs)
     together = resources.overlap(lean)
-    text = f"{resources.sentence(lean)} {alongside.sentence(pairs)}".strip()
+    parts = [resources.sentence(lean), alongside.sentence(pairs), resources.differently_counted(lean)]
+    text = " ".join(part for part in parts if part)
     document = {
         **place, "sentence": text, "resources": _plain(together), "jobs": _plain(lean), "slowdowns": _plain(pairs),
     }  # fmt: skip

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.numbers import significant
+from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.counters import COUNTERS, counters
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.verdict import BUSY_SCHEDULERS
@@ -58,7 +59,8 @@ LEANS = 30.0
 WAITS = 10.0
 
 COLUMNS = [
-    "dataset", "workload", "gpu", "resource", "title", "use", "counter", "wait", "accounted", "leans", "simulated",
+    "dataset", "workload", "gpu", "resource", "title", "use", "counter", "wait", "stall_family", "accounted", "leans",
+    "simulated",
 ]  # fmt: skip
 
 
@@ -77,7 +79,8 @@ def leaning(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     pd.DataFrame
         One row a workload, GPU and resource of `RESOURCES`: dataset, workload, gpu, resource, title, use (percent of
         the resource's peak, NaN where no counter states it), counter (what stated it), wait (percent of warp cycles,
-        NaN where no stall reason names the resource or none was profiled), accounted, leans (use of at least `LEANS`,
+        NaN where no stall reason names the resource or none was profiled), stall_family (metrics by which waits were
+        counted, None without any), accounted, leans (use of at least `LEANS`,
         else, without a use, wait of at least `WAITS`), simulated.
     """
     shares = stall_shares(database, chosen, "workload")
@@ -85,9 +88,9 @@ def leaning(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     keys = ["dataset", "workload", "gpu"]
     groups = shares.pivot_table(index=keys, columns="group", values="share", aggfunc="sum", observed=True)
     accounted = {
-        key: (float(explained), bool(simulated))
-        for *key_parts, explained, simulated in shares.drop_duplicates(keys)[
-            [*keys, "accounted", "simulated"]
+        key: (str(family), float(explained), bool(simulated))
+        for *key_parts, family, explained, simulated in shares.drop_duplicates(keys)[
+            [*keys, "stall_family", "accounted", "simulated"]
         ].itertuples(index=False)
         for key in [tuple(key_parts)]
     }
@@ -107,10 +110,10 @@ def leaning(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
             parts = [value for value in parts if not math.isnan(value)]
             wait = sum(parts) if parts else math.nan
             leans = use >= LEANS if not math.isnan(use) else wait >= WAITS
-            explained, simulated = accounted.get(key, (math.nan, False))
+            family, explained, simulated = accounted.get(key, (None, math.nan, False))
             rows.append(
                 (*key, resource.name, resource.title, use, _TITLES.get(counter), wait,
-                 explained, bool(leans), simulated)
+                 family, explained, bool(leans), simulated)
             )  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -128,14 +131,15 @@ def overlap(lean: pd.DataFrame) -> pd.DataFrame:
     pd.DataFrame
         One row a resource: resource, title, jobs (how many lean on it), asked (sum of their use in percent of its
         peak, NaN unless every job's is known), smallest_wait (percent of warp cycles that even the one which waits
-        least spends on it), shared (two or more lean on it), state (``over``, ``shared``, ``one``, ``free``,
-        ``unknown``).
+        least spends on it, NaN unless every job's is known and counted by the same metrics), shared (two or more lean
+        on it), state (``over``, ``shared``, ``one``, ``free``, ``unknown``).
     """
     rows = []
+    alike = len(families(lean)) < 2
     for resource in RESOURCES:
         part = lean[lean["resource"] == resource.name]
         asked = float(part["use"].sum()) if len(part) and part["use"].notna().all() else math.nan
-        least = float(part["wait"].min()) if len(part) and part["wait"].notna().all() else math.nan
+        least = float(part["wait"].min()) if alike and len(part) and part["wait"].notna().all() else math.nan
         jobs = int(part["leans"].sum())
         silent = part["use"].isna() & part["wait"].isna()
         if jobs >= 2:
@@ -146,6 +150,26 @@ def overlap(lean: pd.DataFrame) -> pd.DataFrame:
             state = "one" if jobs else "free"
         rows.append((resource.name, resource.title, jobs, asked, least, jobs >= 2, state))
     return pd.DataFrame(rows, columns=["resource", "title", "jobs", "asked", "smallest_wait", "shared", "state"])
+
+
+def families(lean: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the families of metrics by which waits were counted, and the jobs of each: waits of two don't compare."""
+    known = lean[lean["stall_family"].notna()].drop_duplicates("workload")
+    return {
+        str(family): part["workload"].astype(str).tolist() for family, part in known.groupby("stall_family", sort=False)
+    }
+
+
+def differently_counted(lean: pd.DataFrame) -> str | None:
+    """Say that the jobs' waits were counted by different metrics; None where all are of one family."""
+    found = families(lean)
+    if len(found) < 2:
+        return None
+    ways = "; ".join(f"{', '.join(jobs)} as {BY_NAME[family].title}" for family, jobs in found.items())
+    return (
+        f"The waits were counted in {len(found)} ways ({ways}): a job's own waits compare with one another, not with "
+        "those of a job that was counted otherwise."
+    )
 
 
 def sentence(lean: pd.DataFrame) -> str:

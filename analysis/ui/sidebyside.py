@@ -104,6 +104,8 @@ def caveats(lean: pd.DataFrame) -> list[str]:
         f"The schedulers of {name} issue in most of their cycles: alone its waits are hidden behind other warps."
         for name in resources.hidden(lean)
     ]
+    otherwise = resources.differently_counted(lean)
+    said += [otherwise] if otherwise else []
     silent = lean[(lean["resource"] == "dram") & lean["use"].isna()]["workload"]
     if len(silent):
         said.append(

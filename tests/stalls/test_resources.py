@@ -62,6 +62,21 @@ def test_one_that_leans_alone_is_no_overlap(database: Database, profile) -> None
     assert dict(resources.overlap(lean)[["resource", "state"]].to_numpy())["mio"] == "one"
 
 
+def test_waits_of_different_families_are_not_ranked(database: Database, profile) -> None:
+    profile([_launch(long_scoreboard=6.0)], workload="a")
+    profile([_launch(long_scoreboard=5.0)], workload="b", name="b.csv")
+    same = resources.leaning(database)
+    assert resources.differently_counted(same) is None
+    assert _row(resources.overlap(same), resource="memory")["smallest_wait"] == pytest.approx(50)
+    samples = {SAMPLES.format(reason): 50.0 for reason in ("long_scoreboard", "wait")}
+    profile([{"name": "k(int)", "metrics": samples}], workload="c", name="c.csv")
+    mixed = resources.leaning(database)
+    said = resources.differently_counted(mixed)
+    assert said is not None
+    assert "counted in 2 ways (a, b as warp cycles per issued instruction; c as " in said
+    assert math.isnan(_row(resources.overlap(mixed), resource="memory")["smallest_wait"])
+
+
 def test_samples_beside_others_say_which_waits_grew(database: Database, profile) -> None:
     def sampled(**counts: float) -> dict:
         return {"name": "k(int)", "metrics": {SAMPLES.format(reason): value for reason, value in counts.items()}}
