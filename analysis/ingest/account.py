@@ -12,9 +12,9 @@ from analysis.ingest.formats import FORMATS
 TOLD = frozenset(
     {
         "encoding", "separators", "decimal_mark", "decimal_reason", "thousands_mark", "separator", "lines_skipped",
-        "lines_skipped_first", "header_line", "not_available", "misspelt", "stall_reasons", "stall_family",
-        "stall_families", "accounted", "missing_for_stalls", "command", "workload", "workload_from", "gpu",
-        "gpu_candidates", "gpu_guessed", "devices", "warnings", "era", "columns_not_read", "columns_taken_as",
+        "lines_skipped_first", "header_line", "not_available", "partly_missing", "misspelt", "stall_reasons",
+        "stall_family", "stall_families", "accounted", "missing_for_stalls", "command", "workload", "workload_from",
+        "gpu", "gpu_candidates", "gpu_guessed", "devices", "warnings", "era", "columns_not_read", "columns_taken_as",
         "duration_from", "top_reasons_from_rules", "flagged", "measured_during_corun", "outcomes", "did_not_run",
         "measured_on",
     }
@@ -71,8 +71,16 @@ def _lines(report: Mapping[str, Any], details: Mapping[str, Any]) -> Iterator[tu
     yield "Durations", f"from {details['duration_from']}" if details.get("duration_from") else ""
     yield from _stalls(report, details)
     yield "Without a value", _unavailable(details)
+    yield "Partly without a value", _partly(details)
     yield "Missing for a stall analysis", " ".join(details.get("missing_for_stalls") or ())
     yield "Get it with", f"`{details['command']}`" if details.get("command") else ""
+
+
+def _partly(details: Mapping[str, Any]) -> str:
+    """Name the metrics that have a value in some rows only, those that lack most of them first."""
+    found = sorted(details.get("partly_missing") or (), key=lambda item: -item["rows"])
+    named = [f"{item['metric']} in {item['rows']:,} of {item['of']:,} rows" for item in found[:6]]
+    return ", ".join(named) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
 
 
 def _measured_on(details: Mapping[str, Any]) -> str:

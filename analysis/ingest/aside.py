@@ -20,6 +20,7 @@ _SHOWN = 500
 #: What the rows of each rule are.
 _RULES = {
     "max_rate": "peak rates of the GPU, which are no measurement of the kernel",
+    "printed_again": "metrics that the file prints for the launch already",
     "mirrored_cell": "cells that stand a second time, seen from the partner",
     "scale_above_1": "cells of jobs on several GPUs, which are no co-runs on one",
     "unconsolidated": "cells of jobs spread over several machines, which are no co-runs on one GPU",

@@ -202,6 +202,11 @@ class Cells:
         found: list[str] = np.array([*self.values(name), ""], dtype=object)[codes].tolist()
         return found
 
+    def row_text(self, row: int) -> str:
+        """Return the cells of a row that were kept, as the table would write them."""
+        names = [name for name in self.header.names if name in self.has]
+        return self.header.delimiter.join(f'"{self.at(name, [row])[0]}"' for name in dict.fromkeys(names))
+
     def keep(self, mask: npt.NDArray[np.bool_]) -> Cells:
         """Return the rows where the mask is true."""
         chosen = pa.array(mask)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.ingest.cells import Cells, Header, Rejects
-from analysis.ingest.csvheader import KEPT_BEFORE, is_other_output
+from analysis.ingest.csvheader import KEPT_BEFORE, is_cut_off, is_other_output
 from analysis.ingest.format import Opened
 
 _CHUNK_ROWS = 1 << 16
@@ -107,6 +107,7 @@ class RowReader:
     ) -> None:
         self._header, self._plain, self._needed_of, self._wanted = header, plain, needed, wanted
         self._needed = needed(header.names)
+        self._columns = columns
         #: Lines that became a row, a reject, other output, a header or nothing: all of them, in the end.
         self.lines_placed = 0
         # A name that stands twice keeps its first column.
@@ -239,7 +240,10 @@ class RowReader:
                 self._begin_part(names)
                 return
         count = len(cells)
-        if count < self._needed:
+        if not complete and is_cut_off(text, self._header):
+            self._cut_off = True
+            self._reject(number, "the line ends before its last cell", text)
+        elif count < self._needed:
             self._cut_off = self._cut_off or not complete
             self._reject(number, f"has {count} cells where the table has {self._width}", text)
         elif count > self._width and any(cell.strip() for cell in cells[self._width :]):
@@ -259,6 +263,13 @@ class RowReader:
         self._part += 1
         self.lines_placed += 1
         self._other_count += 1
+        before = sum(map(len, self._lines))
+        for name in dict.fromkeys(names):
+            if name not in self._chunks and (self._columns is None or name in self._columns):
+                # The rows above lack the column.
+                blank = pa.array([""], pa.string()).take(pa.array(np.zeros(before, dtype=np.int32)))
+                self._names.append(name)
+                self._chunks[name] = [blank if name in self._plain else blank.dictionary_encode()]
         self._places = [names.index(name) if name in names else None for name in self._names]
         self._needed, self._width = self._needed_of(names), len(names)
 

@@ -110,8 +110,17 @@ def is_other_output(line: str, header: Header) -> bool:
     if line.startswith("=="):
         return True
     if header.quoted:
-        return not line.lstrip().startswith('"') and f'"{header.delimiter}"' not in line
+        # As many cells as the table has, the first of them a number: a row that has lost its quotes.
+        bare = line[:1].isdigit() and line.count(header.delimiter) >= len(header.names) - 1
+        return not bare and not line.lstrip().startswith('"') and f'"{header.delimiter}"' not in line
     return header.delimiter not in line
+
+
+def is_cut_off(line: str, header: Header) -> bool:
+    """Say whether a line ends where the last cell of its table should begin, which is quoted even if it is empty."""
+    if not header.quoted or not line.endswith(header.delimiter):
+        return False
+    return len(split_line(line, header.delimiter)) == len(header.names)
 
 
 def table_end(text: Path, header: Header) -> tuple[int, int, int, bool]:
@@ -138,7 +147,8 @@ def table_end(text: Path, header: Header) -> tuple[int, int, int, bool]:
         if line and not is_other_output(line, header):
             raw = tail[begin:end]
             suspicious = raw.count(b'"') % 2 == 1 or (
-                header.quoted and end == len(tail) and not raw.rstrip(b"\r\n").endswith((b'"', b","))
+                (header.quoted and end == len(tail) and not raw.rstrip(b"\r\n").endswith((b'"', b",")))
+                or is_cut_off(raw.decode("utf-8", errors="replace"), header)
             )
             return start + end, tail.count(b"\n", end), other, suspicious
         other += bool(line)

@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 
 import pandas as pd
 
@@ -25,6 +26,9 @@ MAX_COLUMNS = 1000
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _QUOTED_LINES = 20
 _SHOWN = 500
+#: Lines among which the header is looked for below comments and titles, and how comments begin.
+_TITLE_LINES = 20
+_COMMENTS = ("#", "//", "%", ";", "--")
 
 
 @dataclass
@@ -43,6 +47,8 @@ class Sheet:
         The text of each row by its first line.
     rejects : list
         (line, column, reason) of every fault found so far.
+    above : list of str
+        Lines above the header that are no part of the table, with their numbers.
     """
 
     header: tuple[str, ...]
@@ -50,6 +56,12 @@ class Sheet:
     delimiter: str
     raw: dict[int, str]
     rejects: list[tuple[int, str | None, str]] = field(default_factory=list)
+    above: list[str] = field(default_factory=list)
+
+    @property
+    def skipped(self) -> dict[str, object]:
+        """What the report says of the lines above the header; nothing where there are none."""
+        return {"lines_skipped": len(self.above), "lines_skipped_first": self.above[:20]} if self.above else {}
 
     @property
     def rows_read(self) -> int:
@@ -113,10 +125,35 @@ def header_of(opened: Opened) -> tuple[tuple[str, ...], str]:
 
     The delimiter is the one of comma, semicolon and tab that gives the most columns.
     """
-    for line in _LINE_END.split(opened.head):
-        if line.strip():
-            return _header(line)
-    return (), ","
+    lines = _LINE_END.split(opened.head)
+    at = header_line(lines)
+    return ((), ",") if at is None else _header(lines[at])
+
+
+def header_line(lines: Sequence[str]) -> int | None:
+    """Return which line names the columns: the first that isn't blank, but for comments and titles above a table.
+
+    Below those it is the first line of names alone, with as many cells as the line below it; None for blank lines only.
+    """
+    at = list(islice((number for number, line in enumerate(lines) if line.strip()), _TITLE_LINES))
+    if not at:
+        return None
+    if not _is_title(lines[at[0]]):
+        return at[0]
+    for here, below in pairwise(at):
+        names, delimiter = _header(lines[here])
+        row = _cells(lines[below], delimiter)
+        if not _is_title(lines[here]) and row is not None and len(row) == len(names) and all(map(_is_name, names)):
+            return here
+    return at[0]
+
+
+def _is_title(line: str) -> bool:
+    return line.lstrip().startswith(_COMMENTS) or len(_header(line)[0]) < 2
+
+
+def _is_name(text: str) -> bool:
+    return any(char.isalpha() for char in text) and not text[0].isdigit()
 
 
 def read_sheet(opened: Opened) -> Sheet:
@@ -140,7 +177,7 @@ def read_sheet(opened: Opened) -> Sheet:
     where = Where(opened.name)
     text = read_text(opened)
     lines = _LINE_END.split(text)
-    first = next((number for number, line in enumerate(lines) if line.strip()), None)
+    first = header_line(lines)
     if first is None:
         raise InputRefusedError("the file is empty", "Export the table again.", where)
     header, delimiter = _header(lines[first])
@@ -165,7 +202,8 @@ def read_sheet(opened: Opened) -> Sheet:
             Where(opened.name, line),
         )  # fmt: skip
     cells = pd.DataFrame(rows, index=pd.Index(at, name="line", dtype="int64"), columns=list(header), dtype=object)
-    return Sheet(header, cells, delimiter, raw, rejects)
+    above = [f"{number}: {line[:200]}" for number, line in enumerate(lines[:first], start=1) if line.strip()]
+    return Sheet(header, cells, delimiter, raw, rejects, above)
 
 
 def read_text(opened: Opened) -> str:

@@ -63,6 +63,24 @@ def unavailable(metric: Ints, names: Sequence[str], missing: Bools) -> list[dict
     return out
 
 
+def partly_missing(metric: Ints, names: Sequence[str], missing: Bools) -> list[dict[str, object]]:
+    """List the metrics that came without a value in some rows and with one in others.
+
+    Returns
+    -------
+    list of dict
+        metric, rows (without a value), of (all rows).
+    """
+    if not missing.any():
+        return []
+    rows = np.bincount(metric, minlength=len(names))
+    absent = np.bincount(metric[missing], minlength=len(names))
+    return [
+        {"metric": names[int(code)], "rows": int(absent[code]), "of": int(rows[code])}
+        for code in np.flatnonzero((absent > 0) & (absent < rows))
+    ]
+
+
 def misspelt(names: Sequence[str]) -> dict[str, str]:
     """Return names that look like stall metrics and are none, with the nearest valid one."""
     found = {}

@@ -89,7 +89,8 @@ def _rule_rows(cells: Cells, is_metric: Bools) -> Ints:
     codes, names = cells.codes(col.RULE)
     named = np.array([bool(name.strip()) for name in names], dtype=bool)[codes]
     for row in np.flatnonzero(~is_metric & ~named):
-        cells.rejects.add(cells.lines[row], col.METRIC, "the row names neither a metric nor a rule", "")
+        reason = "the row names neither a metric nor a rule"
+        cells.rejects.add(cells.lines[row], col.METRIC, reason, cells.row_text(int(row)))
     return np.flatnonzero(~is_metric & named).astype(np.int64)
 
 

@@ -14,11 +14,13 @@ from analysis.ingest.aside import MOST_KEPT, Aside
 from analysis.ingest.cells import Cells
 from analysis.ingest.format import Hints, Opened
 from analysis.ingest.ncu_assembly import Assembled, Measured, assemble
+from analysis.ingest.ncu_once import once
 from analysis.ingest.ncu_stalls import Floats, accounted
 from analysis.ingest.numbers import Separators
 from analysis.store.parsed import Frame, Parsed
 
 MAX_RATE = "max_rate"
+PRINTED_AGAIN = "printed_again"
 #: Words in a file's name by which a profile claims to be of several jobs at once.
 _BESIDE = re.compile(r"(?<![a-z])(?:mps|co-?locat\w*|co-?run\w*)(?![a-z])", re.IGNORECASE)
 _DEVICE_NAME = "device__attribute_display_name"
@@ -67,6 +69,7 @@ def profile(
     InputRefusedError
         If no row is left.
     """
+    measured, again = once(measured)
     built = assemble(measured)
     for row in np.flatnonzero(built.wrong):
         metric = measured.metric_names[measured.metric[row]]
@@ -99,6 +102,9 @@ def profile(
     if rules is not None:
         frames["kernel_rule"] = rules
     aside = _aside(measured, built)
+    if again is not None:
+        aside.add(PRINTED_AGAIN, again.lines, again.texts)
+        extra_warnings = (*extra_warnings, *([again.warning] if again.warning else []))
     frames |= aside.frames(opened)
     warnings, report = _told(opened, cells, measured, built, separators, share, rules)
     report |= {
@@ -155,6 +161,7 @@ def _told(
     """Say what the user should know: warnings, and the report's entries."""
     reasons = built.marks.found()
     absent = ncu_advice.unavailable(measured.metric, measured.metric_names, measured.numbers.missing)
+    partly = ncu_advice.partly_missing(measured.metric, measured.metric_names, measured.numbers.missing)
     wrong_names = ncu_advice.misspelt(measured.metric_names)
     corrupt = ncu_advice.corrupt(measured.metric_names)
     top = sorted(set(rules["top_reason"].dropna())) if rules is not None else []
@@ -189,6 +196,7 @@ def _told(
         "header_line": cells.header.line,
         "reader": cells.reader,
         "not_available": absent,
+        "partly_missing": partly,
         "misspelt": wrong_names,
         "corrupt_names": corrupt,
         "stall_reasons": reasons,

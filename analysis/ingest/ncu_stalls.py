@@ -88,7 +88,9 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
     family_of, reason_of, rank_of, scale_of = _facts(resolved, families, reasons)
     pair_of = family_of.astype(np.int64) * len(reasons) + reason_of
     counted = rank_of >= 0
-    if _each_once(launch, metric, pair_of[counted]) and (scale_of[counted] == 1.0).all():
+    pairs = pair_of[counted]
+    plain = len(np.unique(pairs)) == len(pairs) and (scale_of[counted] == 1.0).all()
+    if plain and each_once(launch, metric):
         return Marks(np.where(counted, family_of, np.int16(-1))[metric], reason_of[metric], families, reasons, values)
     stalls = np.flatnonzero(counted[metric])
     which = metric[stalls]
@@ -114,10 +116,8 @@ def mark(launch: Ints, metric: Ints, names: Sequence[str], values: Floats) -> Ma
     return Marks(family, reason_of[metric], families, reasons, scaled)
 
 
-def _each_once(launch: Ints, metric: Ints, pairs: Ints) -> bool:
-    """Say whether nothing can count twice, from the order alone: launch by launch, metrics as in the first one."""
-    if len(np.unique(pairs)) < len(pairs):
-        return False
+def each_once(launch: Ints, metric: Ints) -> bool:
+    """Say whether no metric stands twice in a launch, from the order alone: metrics as the first launch has them."""
     next_launch, same_launch = launch[1:] > launch[:-1], launch[1:] == launch[:-1]
     return bool((next_launch | same_launch & (metric[1:] > metric[:-1])).all())
 

@@ -42,8 +42,10 @@ class NcuWide:
             raise InputRefusedError(
                 "there is no raw page of Nsight Compute in it", "Export it again.", Where(opened.name)
             )
-        metrics = [name for name in dict.fromkeys(header.names) if not col.is_identity(name)]
-        cells = read_table(opened, header, plain=frozenset(metrics), needed=len, wanted=col.is_wide)
+        plain = frozenset(name for name in header.names if not col.is_identity(name))
+        cells = read_table(opened, header, plain=plain, needed=len, wanted=col.is_wide)
+        # A second table below may have other metrics.
+        metrics = [name for name in cells.columns if not col.is_identity(name)]
         cells, units = _units(cells, metrics)
         if cells.rows_read == 0:
             raise InputRefusedError(
@@ -70,12 +72,17 @@ class NcuWide:
                 "Export it again with `ncu --import REPORT.ncu-rep --csv --page raw`.",
                 Where(opened.name, cells.rejects.faults[0][0]),
             )
-        notes = () if units else ("The row of units is missing: values were taken as they are.",)
+        missing = any(int(part) not in units for part in np.unique(cells.part))
+        notes = ("The row of units is missing: values were taken as they are.",) if missing else ()
         return profile(self.name, opened, hints, cells, measured, separators, era=col.era(header), extra_warnings=notes)
 
 
-def _units(cells: Cells, metrics: list[str]) -> tuple[Cells, dict[str, str]]:
-    """Take the row of units out of the rows: it has no launch and no kernel."""
+#: The unit of each metric, by the number of the table in the file.
+_Units = dict[int, dict[str, str]]
+
+
+def _units(cells: Cells, metrics: list[str]) -> tuple[Cells, _Units]:
+    """Take the rows of units out of the rows: they have no launch and no kernel."""
     number, numbers = cells.codes(col.ID)
     kernel, kernels = cells.codes(col.KERNEL)
     blank = np.array([not text.strip() for text in numbers], dtype=bool)[number]
@@ -83,7 +90,9 @@ def _units(cells: Cells, metrics: list[str]) -> tuple[Cells, dict[str, str]]:
     rows = np.flatnonzero(blank)
     if not len(rows):
         return cells, {}
-    units = {name: str(cells.column(name)[int(rows[0])].as_py()) for name in metrics}
+    units: _Units = {}
+    for row in rows.tolist():
+        units.setdefault(int(cells.part[row]), {name: str(cells.column(name)[row].as_py()).strip() for name in metrics})
     kept = cells.keep(~blank)
     kept.rows_read = cells.rows_read - len(rows)
     return kept, units
@@ -99,10 +108,11 @@ def _once(cells: Cells) -> Cells:
     return cells.keep(~again) if again.any() else cells
 
 
-def _measured(cells: Cells, metrics: list[str], units: dict[str, str], separators: Separators) -> Measured:
+def _measured(cells: Cells, metrics: list[str], units: _Units, separators: Separators) -> Measured:
     """Turn columns into rows of measurements, without those that a launch does not have."""
     launch, first = launches_of(cells)
-    names = sorted(set(units.values()) | {""})
+    names = sorted({unit for of_part in units.values() for unit in of_part.values()} | {""})
+    parts = range(int(cells.part.max(initial=0)) + 1)
     texts, at, metric, unit = [], [], [], []
     for code, name in enumerate(metrics):
         text = pc.utf8_trim_whitespace(cells.texts(name))
@@ -110,7 +120,8 @@ def _measured(cells: Cells, metrics: list[str], units: dict[str, str], separator
         texts.append(text.take(pa.array(there)))
         at.append(there)
         metric.append(np.full(len(there), code, dtype=np.int64))
-        unit.append(np.full(len(there), names.index(units.get(name, "")), dtype=np.int64))
+        by_part = np.array([names.index(units.get(part, {}).get(name, "")) for part in parts], dtype=np.int64)
+        unit.append(by_part[cells.part[there]])
     empty = np.zeros(0, dtype=np.int64)
     rows = np.concatenate(at) if at else empty
     joined = pa.concat_arrays(texts) if texts else pa.array([], pa.string())

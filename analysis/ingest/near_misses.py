@@ -49,6 +49,11 @@ _TEXTS = (
         "these are accounts of Slurm jobs without the columns of what they used (TRESUsageInAve and its like)", _SACCT,
     ),
     (
+        re.compile(r'^"?Device"?,"?Context"?,"?Stream"?,"?Kernel"?,"?Correlation_ID"?,', re.M),
+        "these are nvprof's metrics launch by launch, as --print-gpu-trace prints them; those by kernel can be read",
+        "Profile again without --print-gpu-trace: `nvprof --csv --metrics all --log-file profile.csv YOUR COMMAND`.",
+    ),
+    (
         re.compile(r"^==\d+== (?:NVPROF is profiling|Profiling result:|Metric result:|Event result:)", re.M),
         "this is the text that nvprof prints for people",
         "Profile again with `nvprof --csv --log-file profile.csv YOUR COMMAND`.",

@@ -94,6 +94,7 @@ class OwnCoruns:
                 "separator": sheet.delimiter,
                 "decimal_mark": decimals.mark,
                 "decimal_reason": decimals.reason,
+                **sheet.skipped,
                 "columns": written,
                 "columns_not_read": ignored,
                 "solos_filled_in": filled,

@@ -79,6 +79,7 @@ class OwnProfiles:
                 "separator": sheet.delimiter,
                 "decimal_mark": decimals.mark,
                 "decimal_reason": decimals.reason,
+                **sheet.skipped,
                 "columns": written,
                 "metrics": [found.name for found in metrics.values()],
                 "columns_not_read": ignored,

@@ -168,7 +168,9 @@ def add_series(
         reason = [why or ("no value" if np.isnan(value) else None) for why, value in zip(given, kept, strict=True)]
     at = None
     if not np.isnan(times).all():
-        at = pd.to_datetime(pd.Series(times), unit="s", errors="coerce").to_numpy().astype("datetime64[us]")
+        # Seconds with a fraction are not exact in binary: a millisecond must not become 999 microseconds.
+        moments = pd.Series(pd.to_datetime(pd.Series(times), unit="s", errors="coerce"))
+        at = moments.dt.round("us").to_numpy().astype("datetime64[us]")
     readings.add(
         name, kept, unit=dcgm_fields.unit_of(name), at=at, workload=hints.workload or job,
         gpu=telemetry.gpu_for([model], opened, hints)[model], device=f"{host}/{device}" if host and device else device,

@@ -6,6 +6,7 @@ is asked for by `Asked`, so that the same reading serves here and in a process o
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -142,7 +143,10 @@ def _read(opened: Opened, asked: Asked, path: Path, before: tuple[int, int] | No
 
 
 def unexpected(name: str, error: Exception) -> StallScopeError:
-    """Return the sentence for what no reader foresaw."""
+    """Return the sentence for what no reader foresaw, or for a disk that is full."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        what = "the disk is full where files are unpacked, so nothing of it was loaded"
+        return StallScopeError(what, "Free some space there and load it again.", Where(name))
     what = f"the file could not be read ({type(error).__name__})"
     return StallScopeError(what, "Nothing of it was loaded; please report it together with the file.", Where(name))
 

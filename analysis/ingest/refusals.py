@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.csvheader import MAX_COLUMNS
+from analysis.ingest.delimited import header_line
 from analysis.ingest.format import Opened
 from analysis.ingest.magic import other_packing
 from analysis.ingest.near_misses import lacks_names, near_miss
@@ -206,7 +207,7 @@ def _text(opened: Opened) -> tuple[str, str]:
 
 
 def _table(lines: list[str]) -> tuple[str, str]:
-    first = next(line for line in lines if line.strip())
+    first = lines[header_line(lines) or 0]
     if first.lstrip().startswith(("{", "[")):
         return "this is JSON of a kind that is not known here", _KNOWN
     best: list[str] = []

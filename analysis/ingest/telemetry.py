@@ -95,6 +95,8 @@ def moments(texts: Sequence[str]) -> tuple[npt.NDArray[np.datetime64], npt.NDArr
     if stripped.str.fullmatch(r"\d{9,13}(?:\.\d+)?").fillna(False).astype(bool).any():
         number = pd.to_numeric(stripped, errors="coerce")
         out = pd.Series(pd.to_datetime(number.where(number < 1e11, number / 1e3), unit="s", errors="coerce"))
+        # Seconds with a fraction are not exact in binary: a millisecond must not become 999 microseconds.
+        out = out.dt.round("us")
     else:
         for form in _FORMATS:
             left = out.isna() & ~blank

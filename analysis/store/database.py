@@ -160,8 +160,12 @@ class Database:
             try:
                 yield cursor
                 cursor.commit()
-            except BaseException:
-                cursor.rollback()
+            except BaseException as error:
+                # A commit that failed has ended the transaction already.
+                with suppress(duckdb.Error):
+                    cursor.rollback()
+                if isinstance(error, duckdb.Error) and (said := _no_room(error, self.path)) is not None:
+                    raise said from error
                 raise
             self._version += content
             if dataset is None:
@@ -191,6 +195,21 @@ def connect(path: Path | None, *, read_only: bool = False) -> duckdb.DuckDBPyCon
     """Open a DuckDB file, or one in memory, with errors in words; `harden` comes next."""
     with speaking_of(path):
         return duckdb.connect(":memory:" if path is None else str(path), read_only=read_only)
+
+
+def _no_room(error: duckdb.Error, path: Path | None) -> StallScopeError | None:
+    """Say in words that a disk or the memory is full; None for other errors."""
+    if "No space left" in str(error) or "Disk quota exceeded" in str(error):
+        return StallScopeError(
+            f"the disk is full: {path or 'the database'} can't be written, so nothing was changed",
+            "Free some space there, or give another file with --db, and do it again.",
+        )
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return StallScopeError(
+            "the database has no memory left for this, so nothing was changed",
+            "Raise STALLSCOPE_MEMORY_LIMIT, or load less at once.",
+        )
+    return None
 
 
 def _connect_to(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:

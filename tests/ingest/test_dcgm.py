@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tool_files import ENCODINGS, ENDS, imported, parsed, written
 
+from analysis.ingest import telemetry
 from analysis.ingest.dcgm_fields import blanked
 from analysis.ingest.importer import import_file
 from analysis.interference.checks import RULES
@@ -104,6 +105,17 @@ def test_prometheus(database: Database, tmp_path: Path) -> None:
     assert "cut off" in str(import_file(database, _written(tmp_path / "cut.json", path.read_text()[:-30])).error)
     empty = import_file(database, _written(tmp_path / "none.json", answer([])))
     assert "no series" in str(empty.error)
+
+
+def test_milliseconds_of_unix_time_are_kept(database: Database, tmp_path: Path) -> None:
+    labels = {"__name__": FIELD, "gpu": "0", "modelName": "Tesla T4"}
+    path = _written(tmp_path / "q.json", answer([{"metric": labels, "values": [[1709633487.123, "1"]]}]))
+    imported(database, path)
+    moment = pd.Timestamp("2024-03-05T10:11:27.123")
+    assert database.query("SELECT measured_at FROM telemetry")["measured_at"].tolist() == [moment]
+    times, wrong = telemetry.moments(["1709633487.123", "1709633487123"])
+    assert times.tolist() == [moment.to_pydatetime()] * 2
+    assert not wrong.any()
 
 
 def _written(path: Path, text: str) -> Path:

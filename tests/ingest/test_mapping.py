@@ -147,3 +147,22 @@ def test_by_command(tmp_path: Path) -> None:
     assert json.loads(loaded.stdout)[0]["runs"] == 1
     assert run.invoke(app, ["mappings", "remove", "mine", *db]).exit_code == 0
     assert json.loads(run.invoke(app, ["mappings", "list", *db]).stdout) == []
+
+
+@pytest.mark.parametrize("above", ["# results of our campaign, 2024\n", "Campaign of March\n\n", "// a;b\n// c\n"])
+def test_comments_and_titles_above_the_header(database: Database, tmp_path: Path, above: str) -> None:
+    path = table(tmp_path)
+    path.write_text(above + path.read_text())
+    assert preview(path).columns == HEADER
+    mapping.save(database, made())
+    report = import_file(database, path)
+    assert (report.status, report.rows_read, report.rows_rejected) == ("loaded", 4, 1)
+    assert report.report["lines_skipped"] == sum(bool(line) for line in above.splitlines())
+    first_line = 1 + len(above.splitlines())
+    assert database.scalar("SELECT min(line) FROM rejected_row") == first_line + 4
+
+
+def test_a_header_behind_a_hash_stays_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("#exp;job;alone\n1;a;100,5\n1;b;10\n")
+    assert preview(path).columns == ["#exp", "job", "alone"]

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from ncu_files import ERAS, PREAMBLE, TOTAL, Row, long_form, per_warp, profile_rows, stall
 
+from analysis.ingest.account import account
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import ImportReport, import_file
 from analysis.store.database import Database
@@ -257,3 +258,80 @@ def test_profiles_that_claim_to_be_of_two_jobs_are_flagged(tmp_path: Path, name:
     with Database(None) as own:
         warnings = import_file(own, path).warnings
     assert any("another job ran meanwhile" in text for text in warnings) is told
+
+
+def test_a_second_table_with_more_columns_keeps_its_rules(database: Database, tmp_path: Path) -> None:
+    rule = Row(3, section="WarpStateStats", rule=("CPIStall", "OPT", "Words", "global", "1"))
+    second = [Row(3, *other) for other in [("gpu__time_duration.sum", "9.25", "us"), (stall("wait"), "2.25", "inst")]]
+    content = long_form(profile_rows()) + long_form([*second, rule], era=20)
+    report = load(database, tmp_path, content)
+    assert (report.rows_read, report.rows_rejected, report.launches) == (24, 0, 4)
+    assert database.query("SELECT rule, text FROM kernel_rule").to_numpy().tolist() == [["CPIStall", "Words"]]
+
+
+def test_a_row_of_nothing_is_rejected_with_its_text(database: Database, tmp_path: Path) -> None:
+    report = load(database, tmp_path, long_form([*profile_rows(), Row(2)]))
+    assert report.rows_rejected == 1
+    assert '"2","4711","void gemm<float, 4>(const float *, int)"' in str(
+        sources.rejected_rows(database, report.source_id or 0)["text"].iloc[0]
+    )
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_metric_that_stands_twice_counts_once(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """The first value counts, wherever it is asked for; the other is set aside, and said where it differs."""
+    monkeypatch.setattr("analysis.ingest.ahead.WORTH", 1 if large else 1 << 40)
+    rows = profile_rows(6)
+    same = Row(1, "dram__bytes_read.sum", "25.17", "Mbyte")
+    other = Row(1, stall("wait"), "3.33", "inst")
+    longer = Row(1, "gpu__time_duration.sum", "99", "us")
+    first_lacks = Row(4, stall("barrier"), "n/a", "inst")
+    at = next(place for place, row in enumerate(rows) if row.launch == 4 and row.metric == stall("barrier"))
+    content = long_form([*rows[:14], same, other, longer, *rows[14:at], first_lacks, *rows[at:]])
+    report = load(database, tmp_path, content)
+    assert report.set_aside == {"printed_again": 4}
+    assert report.rows_rejected == 0
+    said = [warning for warning in report.warnings if "stand twice with different values" in warning]
+    assert said == [
+        f"2 metrics stand twice with different values in one launch, such as {stall('wait')} in lines 11 and 17: the "
+        "first value counts, the others were set aside."
+    ]
+    kernels = profiles.kernels(database)
+    assert kernels["duration_ns"].tolist() == [10250.0, 11250.0, 12250.0, 13250.0, 14250.0, 15250.0]
+    assert profiles.stall_metrics(database).groupby("kernel_id")["value"].sum().tolist() == [8.0] * 6
+    aside = sources.set_aside_rows(database, report.source_id or 0)
+    assert f"{stall('wait')}: 3.33" in aside["text"].tolist()
+
+
+def test_metrics_without_a_value_in_some_rows_are_listed(database: Database, tmp_path: Path) -> None:
+    content = long_form(profile_rows()).replace(b'"25.17"', b'"n/a"', 1)
+    report = load(database, tmp_path, content)
+    assert report.report["partly_missing"] == [{"metric": "dram__bytes_read.sum", "rows": 1, "of": 3}]
+    assert ("Partly without a value", "dram__bytes_read.sum in 1 of 3 rows") in account(report.model_dump())
+
+
+def test_a_row_without_its_quotes_is_rejected_and_no_other_output(database: Database, tmp_path: Path) -> None:
+    lines = long_form(profile_rows()).decode().splitlines()
+    lines[9] = lines[9].replace('"', "")
+    report = load(database, tmp_path, ("\n".join(lines) + "\n").encode())
+    assert (report.rows_read, report.rows_rejected) == (21, 1)
+    assert report.report["lines_skipped"] == 0
+    assert sources.rejected_rows(database, report.source_id or 0)["line"].tolist() == [10]
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_file_that_ends_before_its_last_value_is_cut_off(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    monkeypatch.setattr("analysis.ingest.ahead.WORTH", 1 if large else 1 << 40)
+    content = long_form(profile_rows(6))
+    cut = content[: content.rindex(b'"25.17"')]
+    report = load(database, tmp_path, cut)
+    assert report.status == "rejected"
+    assert "cut off" in str(report.error)
+    # A table with rules ends its rows of metrics in an empty cell.
+    whole = long_form(profile_rows(6), era=20).rstrip(b"\n")
+    assert whole.endswith(b",")
+    assert load(database, tmp_path, whole).rows_read == 42

@@ -125,3 +125,14 @@ def test_header_without_rows_is_refused(database: Database, tmp_path: Path, form
     assert report.status == "rejected"
     assert "no rows" in str(report.error)
     assert database.scalar("SELECT count(*) FROM source") == 0
+
+
+def test_two_raw_pages_in_one_file_keep_their_own_units_and_metrics(database: Database, tmp_path: Path) -> None:
+    first = wide_form({"gpu__time_duration.sum": ("us", ["12.5"]), stall("wait"): ("inst", ["2.5"])})
+    second = wide_form({"gpu__time_duration.sum": ("ms", ["1.5"]), "dram__bytes_read.sum": ("Mbyte", ["3"])})
+    path = tmp_path / "both.csv"
+    path.write_bytes(first + second)
+    report = import_file(database, path)
+    assert (report.rows_read, report.rows_rejected, report.launches) == (2, 0, 2)
+    assert profiles.kernels(database)["duration_ns"].tolist() == [12500.0, 1.5e6]
+    assert profiles.metrics(database, names=("dram__bytes_read.sum",))["value"].tolist() == [3e6]

@@ -114,6 +114,13 @@ CASES = {
         ("calls on the CPU", "cuda_gpu_kern_sum"),
     ),
     "sizes of copies": ("a.csv", b"Total (MB),Count,Avg (MB),Operation\n1,1,1,[CUDA memset]\n", ("copies of memory",)),
+    "nvprof by launch": (
+        "a.csv",
+        b"==9== NVPROF is profiling process 9, command: ./a\n==9== Profiling result:\n"
+        b'"Device","Context","Stream","Kernel","Correlation_ID","achieved_occupancy"\n'
+        b'"Tesla V100 (0)","1","7","k",1,0.5\n',
+        ("launch by launch", "without --print-gpu-trace"),
+    ),
     "nvprof as text": (
         "a.txt",
         b"==9== NVPROF is profiling process 9, command: ./a\n==9== Profiling result:\n  Type  Time(%)  Time\n",

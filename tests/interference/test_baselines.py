@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.interference.checks import flagged_workloads, run_checks
+from analysis.interference.exclude import exclude
 from analysis.interference.rules.baselines import minimum_slowdowns
 from analysis.store.database import Database
 
@@ -77,3 +78,9 @@ def test_public_v100_pairs(database: Database, coruns, kace_pairs) -> None:
         "wav2vec2-base-960h_batch2-inf",
         "wav2vec2-base-960h_batch16-inf",
     }
+
+
+def test_leaving_out_what_shows_a_wrong_baseline_does_not_make_it_sound(database: Database, coruns) -> None:
+    coruns(_all_pairs(list("abcdefgh"), lambda own, other: (0.6 if other < "f" else 1.1) if own == "c" else 1.1))
+    assert exclude(database, "faster-than-alone", "own")
+    assert flagged_workloads(database, "own") == {("V100", "c")}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import analysis.store.queries
 
-#: Queries that show the files as they are, or that decide what is left out.
-RAW = {"exclusions.py", "sources.py"}
+#: Queries that show the files as they are, or that decide or look at what is left out.
+RAW = {"exclusions.py", "left_out.py", "sources.py"}
 
 
 def test_figures_read_only_what_counts() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pandas as pd
 import pytest
 
-from analysis.errors import NotFoundError
+from analysis.errors import NotFoundError, StallScopeError
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SOURCE_TABLES, SourceInfo, find_duplicate, load, remove_source
@@ -130,3 +131,16 @@ def test_a_load_is_news_for_its_own_data_set_only(database: Database) -> None:
     with database.write(content=False, dataset="a"):
         pass
     assert database.version_of("a") == after[1] + 1
+
+
+def test_a_full_disk_is_said_in_words(database: Database) -> None:
+    full = duckdb.IOException("IO Error: Could not write file: No space left on device")
+    with (
+        pytest.raises(StallScopeError, match=r"the disk is full.*nothing was changed.*Free some space"),
+        database.write(),
+    ):
+        raise full
+    with database.write() as cursor:  # and it goes on
+        cursor.execute("SELECT 1")
+    with pytest.raises(duckdb.IOException), database.write():
+        raise duckdb.IOException("something else")
