@@ -112,8 +112,12 @@ def test_averaged_self_pairs_only_when_all_are(database: Database, coruns) -> No
     coruns(same)
     (finding,) = _only(database, "averaged-self-pairs")
     assert finding.count == 3
-    coruns([{"members": [("d", 1.2), ("d", 1.21)]}], name="more.csv")
-    assert _only(database, "averaged-self-pairs") == []
+    coruns([{"members": [("d", 1.2), ("d", 1.21)]}], name="more.csv")  # another campaign, that measured both
+    (finding,) = _only(database, "averaged-self-pairs")
+    assert finding.count == 3
+    assert "of a workload with itself of coruns.csv both members" in finding.sentence
+    coruns([*same, {"members": [("d", 1.2), ("d", 1.21)]}], dataset="other", name="all.csv")
+    assert [one.where for one in _only(database, "averaged-self-pairs")] == ["own, V100"]
 
 
 def test_two_campaigns_in_one_data_set(database: Database, coruns) -> None:

@@ -76,17 +76,27 @@ def averaged_self_pairs(database: Database, dataset: str | None = None) -> list[
     pairs = pairs[(pairs["workload"] == pairs["partner"]) & pairs["slowdown"].notna()]
     findings = []
     for (name, gpu), group in pairs.groupby(["dataset", "gpu"], sort=True):
-        same = group["slowdown"] == group["partner_slowdown"]
-        clipped = group["slowdown"] == 1.0
-        rows = group[same & ~clipped & (group["slot"] == 0)]
-        if len(rows) < 3 or not (same | clipped).all():
+        # One campaign averages all of them or none; a data set may hold several.
+        averaged = [rows for _, part in group.groupby("source_id") if len(rows := _averaged(part))]
+        if not averaged:
             continue
+        rows = pd.concat(averaged)
+        several = group["source_id"].nunique() > len(averaged)
+        of = f" of {', '.join(sorted(set(rows['file_name'])))}" if several else ""
         sentence = (
-            f"In all {counted(len(rows), 'pair')} of a workload with itself both members have the same value: they "
+            f"In all {counted(len(rows), 'pair')} of a workload with itself{of} both members have the same value: they "
             "were averaged, so each counts for one measurement, not two."
         )
         findings.append(_finding("averaged-self-pairs", "info", name, gpu, sentence, rows))
     return findings
+
+
+def _averaged(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the self pairs of a file, one row each, if all of them (three or more) carry one value for both."""
+    same = pairs["slowdown"] == pairs["partner_slowdown"]
+    clipped = pairs["slowdown"] == 1.0
+    rows = pairs[same & ~clipped & (pairs["slot"] == 0)]
+    return rows if len(rows) >= 3 and (same | clipped).all() else rows.iloc[:0]
 
 
 def _chosen(dataset: str | None) -> Filter:
