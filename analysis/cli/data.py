@@ -69,6 +69,18 @@ def import_files(
         return _account(database, reports)
 
 
+#: What is told of each of several files; of a single one everything is.
+_TOLD_OF_EACH = (
+    "Format",
+    "Encoding",
+    "Separators",
+    "Lines skipped",
+    "GPU",
+    "Without a value",
+    "Partly without a value",
+)
+
+
 def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
     from analysis.ingest.account import account
     from analysis.ingest.aside import what_aside
@@ -115,6 +127,10 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
                 for label, text in account(report.model_dump()):
                     screen.line(f"{label}: {text}")
             else:
+                if report.status == "loaded":
+                    known = dict(account(report.model_dump()))
+                    told = [f"{name.lower()}: {known[name]}" for name in _TOLD_OF_EACH if name in known]
+                    screen.line(f"{report.file}: {'; '.join(told)}")
                 for sentence in _decisions(report.report):
                     screen.line(f"{report.file}: {sentence}")
             for warning in report.warnings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -32,6 +32,7 @@ def load_dataset(
     dataset: str | None = None,
     host: str | None = None,
     progress: Progress | None = None,
+    names: Mapping[Path, str] | None = None,
 ) -> list[ImportReport]:
     """Load a public data set into the data set of its name, where only the published bytes go.
 
@@ -49,6 +50,8 @@ def load_dataset(
         Where to download from; by default that of the settings.
     progress : callable, optional
         Called with a fraction and a sentence; may raise to stop between files.
+    names : mapping, optional
+        What the user calls a copy, where that is not the name of its path.
 
     Returns
     -------
@@ -71,11 +74,11 @@ def load_dataset(
     say = progress or (lambda _fraction, _sentence: None)
     with ExitStack() as stack:
         if files:
-            taken, reports = _recognise(stack, db, wanted, [Path(path) for path in files], own)
+            taken, reports = _recognise(stack, db, wanted, [Path(path) for path in files], own, names or {})
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="download-", dir=_spool(db))))
             taken, reports = _download(wanted, folder, host, say), []
-        _check_complete(db, wanted, {file.name for file in taken}, own or name)
+        _check_complete(db, wanted, {file.name for file in taken}, own or name, reports)
         title = f"{wanted.title}, own version" if own else wanted.title
         hints = Hints(dataset=own or name, title=title, licence=wanted.licence, citation=wanted.citation)
         loaded = []
@@ -96,15 +99,20 @@ _Taken = dict[CatalogueFile, tuple[Path, str, bool]]
 
 
 def _recognise(
-    stack: ExitStack, db: Database, wanted: CatalogueEntry, paths: Sequence[Path], own: str | None
+    stack: ExitStack,
+    db: Database,
+    wanted: CatalogueEntry,
+    paths: Sequence[Path],
+    own: str | None,
+    names: Mapping[Path, str],
 ) -> tuple[_Taken, list[ImportReport]]:
     taken: _Taken = {}
     refused = []
     for path in paths:
         try:
-            found = stack.enter_context(opened_files(path, spool=db.spool))
+            found = stack.enter_context(opened_files(path, name=names.get(path), spool=db.spool))
         except StallScopeError as error:
-            refused.append(ImportReport(file=path.name, status="rejected", error=error.sentence))
+            refused.append(ImportReport(file=names.get(path, path.name), status="rejected", error=error.sentence))
             continue
         for opened in found:
             file, same = _role(wanted, opened)
@@ -114,8 +122,8 @@ def _recognise(
                 taken[file] = (opened.path, opened.name, same)
                 continue
             what = f"it isn't one of the files of {wanted.name}" if file is None else f"{file.name} was given already"
-            names = ", ".join(known.name for known in wanted.files)
-            other = InputRefusedError(what, f"Give copies of {names}.", Where(opened.name))
+            all_names = ", ".join(known.name for known in wanted.files)
+            other = InputRefusedError(what, f"Give copies of {all_names}.", Where(opened.name))
             refused.append(ImportReport(file=opened.name, status="rejected", error=other.sentence))
     return taken, refused
 
@@ -160,14 +168,18 @@ def _download(wanted: CatalogueEntry, folder: Path, host: str | None, say: Progr
     return taken
 
 
-def _check_complete(db: Database, wanted: CatalogueEntry, given: set[str], dataset: str) -> None:
+def _check_complete(
+    db: Database, wanted: CatalogueEntry, given: set[str], dataset: str, refused: Sequence[ImportReport]
+) -> None:
     """A needed file may be missing from the call if an earlier one loaded it."""
     there = set(sources.sources(db, Filter(datasets=(dataset,)))["format"])
     needed = [file for file in wanted.files if not file.optional and file.format not in there]
     missing = [file.name for file in needed if file.name not in given]
     if missing:
+        why = "; ".join(str(report.error) for report in refused)
         raise InputRefusedError(
-            f"{wanted.name} needs {' and '.join(missing)}, and no given file is that", "Give it too, with --file."
+            f"{wanted.name} needs {' and '.join(missing)}, and no given file is that{f' ({why})' if why else ''}",
+            "Give it too, with --file.",
         )
 
 

@@ -134,8 +134,12 @@ def _prefix(name: str) -> str | None:
     return head.split("__", 1)[0] if "__" in head else None
 
 
+#: Shares above this are no noise of several passes, in percent.
+_FAR_ABOVE = 110.0
+
+
 def accounted_warning(share: Floats, names: pd.Series[str]) -> str | None:
-    """Say how much of the warp cycles the reasons leave open, and for which kernels most.
+    """Say how much of the warp cycles the reasons leave open, and for which kernels most; or that it is too much.
 
     Parameters
     ----------
@@ -145,9 +149,17 @@ def accounted_warning(share: Floats, names: pd.Series[str]) -> str | None:
         Short name of each launch's kernel.
     """
     known = np.flatnonzero(~np.isnan(share))
+    over = int((share[known] > _FAR_ABOVE).sum())
+    much = ""
+    if over:
+        which = "its only launch" if len(known) == 1 else f"{over:,} of {len(known):,} launches"
+        much = (
+            f"In {which} the stall reasons add up to more than the warp cycles that they are a part of (up to "
+            f"{share[known].max():.3g} %): reasons and total do not belong together."
+        )
     low = known[share[known] < 95.0]
     if not len(low):
-        return None
+        return much or None
     worst = low[np.argsort(share[low], kind="stable")]
     if len(known) == 1:
         where = "its only launch"
@@ -161,7 +173,7 @@ def accounted_warning(share: Floats, names: pd.Series[str]) -> str | None:
     if len(poor):
         shown = ", ".join(f"{names.iloc[row]} {share[row]:.3g} %" for row in poor[:3])
         text += f" Lowest: {shown}."
-    return text
+    return f"{much} {text}".strip()
 
 
 def missing_for_stalls(stall_reasons: Sequence[str], top_from_rules: bool, durations: bool) -> list[str]:

@@ -7,8 +7,9 @@ import csv
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -34,6 +35,8 @@ csv.field_size_limit(1 << 30)
 _LONE_RETURN = re.compile(r"\r(?!\n)")
 _SUFFIX = re.compile(r"\.(?:gz|gzip|bz2|bzip2|xz|lzma|zst|zstd|lz4)$", re.IGNORECASE)
 _DEPTH = 2
+#: Seconds after which a folder of unpacked files has no owner any more.
+_KEPT = 24 * 3600
 
 
 @contextmanager
@@ -64,11 +67,21 @@ def opened_files(path: Path, *, name: str | None = None, spool: Path | None = No
     size = _size(path, where)
     folder = spool or get_settings().spool
     folder.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
     own = Path(tempfile.mkdtemp(prefix="import-", dir=folder))
     try:
         yield _open(path, shown, size, own, 0, Budget())
     finally:
         shutil.rmtree(own, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Take out what imports that were killed left behind, a day later: nothing reads for so long."""
+    oldest = time.time() - _KEPT
+    for left in folder.glob("import-*"):
+        with suppress(OSError):
+            if left.stat().st_mtime < oldest:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def is_packed(path: Path) -> bool:

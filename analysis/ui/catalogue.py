@@ -79,13 +79,12 @@ def _submit(name: str, copies: Sequence[Spooled], own: str = "") -> None:
 
     def work(progress: Progress) -> dict[str, Any]:
         try:
-            reports = load_dataset(opened, name, [copy.path for copy in copies], dataset=own or None, progress=progress)
+            names = {copy.path: copy.name for copy in copies}
+            reports = load_dataset(opened, name, list(names), dataset=own or None, progress=progress, names=names)
         finally:
             for copy in copies:
                 copy.discard()
-        names = {copy.path.name: copy.name for copy in copies}
-        found = [{**report.model_dump(mode="json"), "file": names.get(report.file, report.file)} for report in reports]
-        return {"dataset": own or name, "reports": found}
+        return {"dataset": own or name, "reports": [report.model_dump(mode="json") for report in reports]}
 
     st.session_state["job-catalogue"] = jobs().submit(KIND, {"dataset": name}, work, lane="load")
     st.rerun()

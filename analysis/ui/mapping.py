@@ -8,6 +8,7 @@ import streamlit as st
 
 from analysis.errors import StallScopeError
 from analysis.ingest import mapping
+from analysis.ingest.aside import what_aside
 from analysis.ingest.format import Hints
 from analysis.ingest.guesses import stem
 from analysis.ingest.mapping import FIELDS, REQUIRED, Kind, TableMapping
@@ -110,8 +111,11 @@ def _shown(path: Path, name: str, made: TableMapping) -> bool:
     except StallScopeError as error:
         st.warning(markdown.sentence(error.sentence, 600))
         return False
-    st.markdown(f"**{frame.count(parsed.rows_loaded, 'row')}** would load; the first of them:")
+    used = parsed.rows_loaded - parsed.rows_set_aside
+    st.markdown(f"**{frame.count(used, 'row')}** would load; the first of them:")
     st.dataframe(rows, hide_index=True)
+    for rule, rows_aside in parsed.set_aside.items():
+        st.caption(f"{frame.count(rows_aside, 'row')} would be set aside: {what_aside(rule)}.")
     if parsed.rows_rejected:
         st.warning(f"{frame.count(parsed.rows_rejected, 'row')} would be rejected, for these reasons:")
         st.dataframe(parsed.rejected.head(mapping.SHOWN), hide_index=True)

@@ -114,6 +114,17 @@ def test_own_files_under_a_public_name_are_told(
     assert not any("public" in warning for warning in own.warnings)
 
 
+def test_copies_keep_the_names_that_the_user_gave(
+    database: Database, copies: dict[str, Path], small: CatalogueEntry, tmp_path: Path
+) -> None:
+    spooled = copies["z-pairs.csv"].rename(tmp_path / "33e3b9b0")
+    reports = catalogue.load_dataset(database, "kace", [spooled], names={spooled: "z-pairs.csv"})
+    assert [report.file for report in reports] == ["z-pairs.csv"]
+    assert sources.sources(database)["file_name"].tolist() == ["z-pairs.csv"]
+    with pytest.raises(InputRefusedError, match=r"needs pairs\.csv.*nowhere\.csv: there is no such file"):
+        catalogue.load_dataset(database, "kace", [tmp_path / "nowhere.csv"], dataset="mine")
+
+
 def test_packed_copies(database: Database, copies: dict[str, Path], tmp_path: Path, small: CatalogueEntry) -> None:
     archive = tmp_path / "kace.zip"
     with zipfile.ZipFile(archive, "w") as file:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import time
 import zipfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from analysis.ingest import importer
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import import_file, import_paths, preview
 from analysis.ingest.ncu_long import NcuLong
+from analysis.ingest.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.queries import profiles, sources
 
@@ -142,3 +145,17 @@ def test_windows_1252_is_read_and_said(database: Database, tmp_path: Path) -> No
     assert report.rows_loaded == 21
     assert report.report["encoding"] == "cp1252"
     assert any("Windows-1252" in text for text in report.warnings)
+
+
+def test_what_killed_imports_left_behind_is_taken_out(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    for name, hours in (("import-old", 30), ("import-new", 1), ("other", 30)):
+        (spool / name).mkdir(parents=True)
+        (spool / name / "text").write_text("x")
+        moment = time.time() - 3600 * hours
+        os.utime(spool / name, (moment, moment))
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    with opened_files(path, spool=spool):
+        pass
+    assert sorted(left.name for left in spool.iterdir()) == ["import-new", "other"]

@@ -335,3 +335,12 @@ def test_a_file_that_ends_before_its_last_value_is_cut_off(
     whole = long_form(profile_rows(6), era=20).rstrip(b"\n")
     assert whole.endswith(b",")
     assert load(database, tmp_path, whole).rows_read == 42
+
+
+def test_reasons_that_exceed_their_total_are_told(database: Database, tmp_path: Path) -> None:
+    content = long_form(profile_rows(3)).replace(b'"8.00"', b'"4.00"', 1)
+    report = load(database, tmp_path, content)
+    assert [text for text in report.warnings if "more than the warp cycles" in text] == [
+        "In 1 of 3 launches the stall reasons add up to more than the warp cycles that they are a part of (up to 200 "
+        "%): reasons and total do not belong together."
+    ]

@@ -84,3 +84,9 @@ def test_leaving_out_what_shows_a_wrong_baseline_does_not_make_it_sound(database
     coruns(_all_pairs(list("abcdefgh"), lambda own, other: (0.6 if other < "f" else 1.1) if own == "c" else 1.1))
     assert exclude(database, "faster-than-alone", "own")
     assert flagged_workloads(database, "own") == {("V100", "c")}
+
+
+def test_rows_that_were_chosen_to_be_left_out_do_not_count(database: Database, coruns) -> None:
+    coruns(_all_pairs(list("abcdefgh"), lambda own, other: 0.6 if (own, other) == ("c", "d") else 1.1))
+    assert exclude(database, "faster-than-alone", "own", where=["workload=c"])
+    assert flagged_workloads(database, "own") == set()

@@ -27,8 +27,8 @@ def minimum_slowdowns(database: Database, dataset: str | None = None, gpu: str |
     """Return each workload's smallest slowdown over its partners in runs of two.
 
     Repeats of a pair count as their median. Members under a thread percentage below 100 or on a MIG slice are left
-    out: they are slow by their share, whatever their baseline. What the user left out because it ran faster than alone
-    counts here all the same: without it a baseline that is off would pass for a sound one.
+    out: they are slow by their share, whatever their baseline. What the user left out as a whole because it ran faster
+    than alone counts here all the same: without it a baseline that is off would pass for a sound one.
 
     Parameters
     ----------

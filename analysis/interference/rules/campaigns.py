@@ -74,9 +74,11 @@ def repeated_exports(database: Database, dataset: str | None = None) -> list[Fin
     findings = []
     for (name, gpu), group in found.groupby(["dataset", "gpu"], sort=True):
         rows = group.reset_index(drop=True)
+        # A file may repeat several others; its launches are copies once.
+        copies = int(rows.drop_duplicates(["workload", "source_id"])["launches"].sum())
         sentence = (
-            f"{counted(int(rows['launches'].sum()), 'launch', 'launches')} of {named(rows['workload'].unique())} "
-            f"stand{'s' if rows['launches'].sum() == 1 else ''} in two files with the same values: one measurement, "
+            f"{counted(copies, 'launch', 'launches')} of {named(rows['workload'].unique())} "
+            f"stand{'s' if copies == 1 else ''} in two files with the same values: one measurement, "
             "exported twice, and counted twice in the number of launches."
         )
         findings.append(Finding("repeated-exports", "warning", place(name, gpu), len(rows), sentence, rows))

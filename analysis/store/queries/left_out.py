@@ -9,9 +9,10 @@ from analysis.store.filters import Filter
 
 
 def slowdowns_left_out(database: Database, rule: str, chosen: Filter | None = None) -> pd.DataFrame:
-    """Return the slowdowns in runs of two that a rule's decision took out, member by member.
+    """Return the slowdowns in runs of two that were left out with all that a rule found, member by member.
 
-    Leaving out what shows that a baseline is off does not make the baseline sound.
+    Leaving out whatever shows that a baseline is off does not make the baseline sound. Rows that the user chose one by
+    one or by a condition are not among them: those are measurements that he knows to be wrong.
 
     Returns
     -------
@@ -28,7 +29,8 @@ def slowdowns_left_out(database: Database, rule: str, chosen: Filter | None = No
                    JOIN member b ON b.run_id = m.run_id AND b.slot <> m.slot
                    JOIN run r ON r.run_id = m.run_id JOIN source s ON s.source_id = m.source_id
                    JOIN workload w ON w.workload_id = m.workload_id JOIN workload v ON v.workload_id = b.workload_id
-              WHERE x.scope = 'member' AND e.rule = ? AND r.k = 2 AND m.slowdown IS NOT NULL)
+              WHERE x.scope = 'member' AND e.rule = ? AND e.condition IS NULL AND r.k = 2
+                    AND m.slowdown IS NOT NULL)
             WHERE {where}""",
         [rule, *values],
     )
