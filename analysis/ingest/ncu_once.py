@@ -107,7 +107,7 @@ def _only(rows: Measured, mask: Bools) -> Measured:
         section=rows.section[mask],
         metric=rows.metric[mask],
         unit=rows.unit[mask],
-        numbers=Numbers(numbers.values[mask], numbers.missing[mask], numbers.wrong[mask]),
+        numbers=Numbers(numbers.values[mask], numbers.missing[mask], numbers.wrong[mask], numbers.grouped),
         text=rows.text.filter(chosen),
         note=None if rows.note is None else rows.note.filter(chosen),
     )

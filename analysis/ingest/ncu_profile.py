@@ -176,6 +176,8 @@ def _told(
         )
     if separators.guessed:
         warnings.append(f"{separators.why[0].upper()}{separators.why[1:]}.")
+    if (grouped := measured.numbers.grouped) is not None:
+        warnings.append(f"Blanks and apostrophes between digits were read as separating thousands, as in {grouped!r}.")
     warnings += _about_names(absent, wrong_names, corrupt)
     poor = ncu_advice.accounted_warning(share, built.kernel["short_name"])
     warnings += [poor] if poor else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ _MISSING = pa.array(MISSING)
 
 #: Signs between thousands in some locales: blank, no-break blanks, apostrophes; in RE2's notation.
 _SPACES = r"[ \x{00a0}\x{202f}'\x{2019}]"
+_GROUPED = rf"^\s*[+-]?\d{{1,3}}(?:{_SPACES}\d{{3}})+(?:[.,]\d+)?(?:\s*|[ ]?[(;].*)$"
 #: Forms that only one reading fits. ``{d}`` is the decimal sign, ``{t}`` the sign of thousands.
 _PROOF = (
     r"^[+-]?(?:\d{{1,3}}(?:{t}\d{{3}})+{d}\d+"  # both signs
@@ -84,11 +85,14 @@ class Numbers:
         Where the tool printed that it has no value.
     wrong : ndarray of bool
         Where the text is no number.
+    grouped : str or None
+        The first text with a blank or an apostrophe between thousands; these were taken out.
     """
 
     values: npt.NDArray[np.float64]
     missing: npt.NDArray[np.bool_]
     wrong: npt.NDArray[np.bool_]
+    grouped: str | None = None
 
 
 def decide(columns: Sequence[pa.Array]) -> Separators:
@@ -195,13 +199,19 @@ def convert(column: pa.Array, separators: Separators, plain: npt.NDArray[np.floa
         np.concatenate([piece.values for piece in done]),
         np.concatenate([piece.missing for piece in done]),
         np.concatenate([piece.wrong for piece in done]),
+        next((piece.grouped for piece in done if piece.grouped), None),
     )
 
 
 def _convert(column: pa.Array, separators: Separators) -> Numbers:
     found = _converted(column, separators)
     # Blanks and the values of instances are rare: they are looked for where some cell could not be read without.
-    return _converted(_bare(column), separators) if found.wrong.any() else found
+    if not found.wrong.any():
+        return found
+    grouped = pc.filter(column, pc.match_substring_regex(column, _GROUPED))
+    return replace(
+        _converted(_bare(column), separators), grouped=str(grouped[0].as_py()).strip() if len(grouped) else None
+    )
 
 
 def _converted(text: pa.Array, separators: Separators) -> Numbers:
@@ -236,7 +246,7 @@ def _bare(text: pa.Array) -> pa.Array:
         return text
     text = pc.utf8_trim_whitespace(text)
     text = pc.replace_substring_regex(text, r"^([^;( ]+) ?[(;].*$", r"\1")
-    grouped = pc.match_substring_regex(text, rf"^[+-]?\d{{1,3}}(?:{_SPACES}\d{{3}})+(?:[.,]\d+)?$")
+    grouped = pc.match_substring_regex(text, _GROUPED)
     return pc.if_else(grouped, pc.replace_substring_regex(text, _SPACES, ""), text)
 
 

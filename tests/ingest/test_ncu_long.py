@@ -344,3 +344,15 @@ def test_reasons_that_exceed_their_total_are_told(database: Database, tmp_path: 
         "In 1 of 3 launches the stall reasons add up to more than the warp cycles that they are a part of (up to 200 "
         "%): reasons and total do not belong together."
     ]
+
+
+@pytest.mark.parametrize("text", ["1 025.17", "1'025.17", "1\u202f025.17"])
+def test_blanks_between_thousands_are_read_and_said(database: Database, tmp_path: Path, text: str) -> None:
+    content = long_form(profile_rows()).replace(b'"25.17"', f'"{text}"'.encode(), 1)
+    report = load(database, tmp_path, content)
+    assert report.rows_rejected == 0
+    read = profiles.metrics(database, names=("dram__bytes_read.sum",))["value"].tolist()
+    assert read == pytest.approx([1025.17e6, 25.17e6, 25.17e6])
+    assert [said for said in report.warnings if "separating thousands" in said] == [
+        f"Blanks and apostrophes between digits were read as separating thousands, as in {text!r}."
+    ]
