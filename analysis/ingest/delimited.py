@@ -28,7 +28,7 @@ _QUOTED_LINES = 20
 _SHOWN = 500
 #: Lines among which the header is looked for below comments and titles, and how comments begin.
 _TITLE_LINES = 20
-_COMMENTS = ("#", "//", "%", ";", "--")
+_COMMENTS = ("#", "//")
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from analysis.cli import app
 from analysis.errors import NotFoundError, UsageError
 from analysis.ingest import mapping
+from analysis.ingest.delimited import header_line
 from analysis.ingest.format import Hints
 from analysis.ingest.importer import import_file, import_paths, preview
 from analysis.ingest.mapping import TableMapping
@@ -166,3 +167,10 @@ def test_a_header_behind_a_hash_stays_a_header(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("#exp;job;alone\n1;a;100,5\n1;b;10\n")
     assert preview(path).columns == ["#exp", "job", "alone"]
+
+
+def test_a_header_that_begins_with_an_empty_cell_stays_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(";job;hardware\na;bert;A100\nb;gpt;A100\n")  # as data frames write their index
+    assert preview(path).columns == ["", "job", "hardware"]
+    assert header_line(path.read_text().splitlines()) == 0
