@@ -12,7 +12,7 @@ from analysis.cli.options import DbOption, JsonOption
 from analysis.cli.running import DONE, REFUSED, Answer, answers, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from analysis.cli.screen import Screen
     from analysis.ingest.importer import ImportReport
@@ -71,14 +71,9 @@ def import_files(
 
 #: What is told of each of several files; of a single one everything is.
 _TOLD_OF_EACH = (
-    "Format",
-    "Encoding",
-    "Separators",
-    "Lines skipped",
-    "GPU",
-    "Without a value",
+    "Format", "Encoding", "Separators", "Lines skipped", "Columns not read", "GPU", "Without a value",
     "Partly without a value",
-)
+)  # fmt: skip
 
 
 def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
@@ -126,13 +121,10 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
             if len(reports) == 1 and report.status == "loaded":
                 for label, text in account(report.model_dump()):
                     screen.line(f"{label}: {text}")
-            else:
-                if report.status == "loaded":
-                    known = dict(account(report.model_dump()))
-                    told = [f"{name.lower()}: {known[name]}" for name in _TOLD_OF_EACH if name in known]
-                    screen.line(f"{report.file}: {'; '.join(told)}")
-                for sentence in _decisions(report.report):
-                    screen.line(f"{report.file}: {sentence}")
+            elif report.status == "loaded":
+                known = dict(account(report.model_dump()))
+                told = [f"{name.lower()}: {known[name]}" for name in _TOLD_OF_EACH if name in known]
+                screen.line(f"{report.file}: {'; '.join(told)}")
             for warning in report.warnings:
                 screen.line(f"{report.file}: {_without_command(warning, report.report)}", style="yellow")
             if report.error:
@@ -149,15 +141,6 @@ def _without_command(warning: str, report: Mapping[str, Any]) -> str:
     """Leave out the long command that is printed once for all files."""
     head, found, rest = warning.partition(" To get what is missing")
     return head if found and str(report.get("command")) in rest else warning
-
-
-def _decisions(report: Mapping[str, Any]) -> Iterator[str]:
-    """Say what was decided about a file's separators, and which of its columns were not read."""
-    if report.get("decimal_mark") == "," and report.get("decimal_reason"):
-        yield f"the comma was read as decimal mark: {report['decimal_reason']}."
-    unread = report.get("columns_not_read") or []
-    if unread:
-        yield f"columns not read: {', '.join(str(name) for name in unread)}."
 
 
 def list_datasets(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
