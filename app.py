@@ -3,9 +3,9 @@
 import streamlit as st
 
 from analysis.settings import asset
-from analysis.ui import access, filters, navigation, sample, style
-from analysis.ui.errors import boundary
-from analysis.ui.resources import database, theme
+from analysis.ui.shell import access, filters, navigation, sample, style
+from analysis.ui.shell.errors import boundary
+from analysis.ui.shell.resources import database, theme
 
 st.set_page_config(page_title="StallScope", page_icon=str(asset("data", "brand", "mark.svg")), layout="wide")
 logo = "logo-dark.svg" if theme() == "dark" else "logo.svg"

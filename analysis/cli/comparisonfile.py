@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.errors import StallScopeError, UsageError, Where
 
 if TYPE_CHECKING:
-    from analysis.predict.comparison import Evaluation
+    from analysis.predict.evaluate.comparison import Evaluation
 
 
 def check(path: Path) -> None:

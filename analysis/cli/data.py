@@ -78,7 +78,7 @@ _TOLD_OF_EACH = (
 
 def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
     from analysis.ingest.account import account
-    from analysis.ingest.aside import what_aside
+    from analysis.ingest.contract.aside import what_aside
     from analysis.store.queries.sources import rejected_rows, set_aside_rows
 
     document = [{name: getattr(report, name) for name in IMPORT_FIELDS} for report in reports]

@@ -169,7 +169,7 @@ def _nearest(path: Path) -> Path:
 
 def _about_login() -> Iterator[Finding]:
     """Say whether readers could sign in, where the secrets ask for it."""
-    from analysis.ui.server import login
+    from analysis.ui.server.server import login
 
     try:
         if login():

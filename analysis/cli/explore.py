@@ -57,7 +57,7 @@ def stalls(
     """
     import pandas as pd
 
-    from analysis.ingest.ncu_advice import COMMAND
+    from analysis.ingest.formats.ncu.advice import COMMAND
     from analysis.stalls.rules import METRICS, top_reasons
     from analysis.stalls.shares import stall_shares
 

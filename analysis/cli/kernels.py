@@ -94,7 +94,7 @@ def overlap(
     as_json: JsonOption = False,
 ) -> Answer:
     """Say which resources jobs lean on together, and what they cost each other."""
-    from analysis.predict import alongside
+    from analysis.predict.advise import alongside
     from analysis.stalls import resources
 
     with opened(db) as database:

@@ -61,9 +61,9 @@ def save_mapping(
 ) -> Answer:
     """Map the columns of a table, show ten rows as they would load, and save the mapping."""
     from analysis.ingest import mapping
-    from analysis.ingest.format import Hints
-    from analysis.ingest.opening import opened_files
-    from analysis.ingest.own_reading import header
+    from analysis.ingest.contract.format import Hints
+    from analysis.ingest.formats.own.reading import header
+    from analysis.ingest.source.opening import opened_files
 
     with opened(db, must_exist=False) as database, opened_files(file, spool=database.spool) as files:
         made = mapping.TableMapping(

@@ -11,8 +11,8 @@ from analysis.cli.running import Answer, answers, opened, progress_line
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
-    from analysis.predict.measure_next import Plan
-    from analysis.predict.next_check import NextCheck
+    from analysis.predict.advise.measure_next import Plan
+    from analysis.predict.advise.next_check import NextCheck
 
 
 def register(app: typer.Typer) -> None:
@@ -39,8 +39,8 @@ def next_runs(
     as_json: JsonOption = False,
 ) -> Answer:
     """Choose which co-runs of a workload to measure next: those that lower the error of its predictions most."""
-    from analysis.predict.measure_next import measure_next
-    from analysis.predict.next_check import check_choice
+    from analysis.predict.advise.measure_next import measure_next
+    from analysis.predict.advise.next_check import check_choice
 
     with opened(db) as database:
         plan = measure_next(database, dataset, workload, runs, gpu, mechanism, progress_line())
@@ -54,8 +54,8 @@ def next_runs(
 
 
 def _show(screen: Screen, plan: Plan, checked: NextCheck | None) -> None:
-    from analysis.predict.measure_next import in_words
-    from analysis.predict.next_check import in_words as check_in_words
+    from analysis.predict.advise.measure_next import in_words
+    from analysis.predict.advise.next_check import in_words as check_in_words
     from analysis.report.table import column
 
     screen.line(in_words(plan), style="bold")

@@ -23,9 +23,9 @@ from analysis.errors import UsageError
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
-    from analysis.predict.explain import Explanation
-    from analysis.predict.jobs import JobPrediction
-    from analysis.predict.models import ModelCard
+    from analysis.predict.explain.explain import Explanation
+    from analysis.predict.models.jobs import JobPrediction
+    from analysis.predict.models.models import ModelCard
 
 #: Fields of a manifest that only a program needs, left out of the list of models.
 _INTERNAL = {"ranges", "columns", "calibration"}
@@ -59,7 +59,7 @@ def train(
     as_json: JsonOption = False,
 ) -> Answer:
     """Train a predictor on a data set's measured co-runs and keep it; prints the id to predict with."""
-    from analysis.predict.models import train as run
+    from analysis.predict.models.models import train as run
 
     with opened(db) as database:
         card = run(
@@ -95,10 +95,10 @@ def models(
     as_json: JsonOption = False,
 ) -> Answer:
     """List the trained models, the newest first; or print, activate or delete one."""
-    from analysis.predict import activemodel
-    from analysis.predict.models import card as read
-    from analysis.predict.models import delete as remove
-    from analysis.predict.models import list_models
+    from analysis.predict.models import activemodel
+    from analysis.predict.models.models import card as read
+    from analysis.predict.models.models import delete as remove
+    from analysis.predict.models.models import list_models
 
     if sum(value is not None for value in (card, activate, delete)) > 1:
         raise UsageError("more than one thing is asked for", "Give one of --card, --activate and --delete.")
@@ -151,7 +151,7 @@ def predict(
     as_json: JsonOption = False,
 ) -> Answer:
     """Predict what each job of a set would pay for sharing, and whether they may share."""
-    from analysis.predict.models import predict as run
+    from analysis.predict.models.models import predict as run
 
     with opened(db) as database:
         found = run(database, model, gpu, job, mechanism, dataset, threads)
@@ -189,8 +189,8 @@ def explain(
     as_json: JsonOption = False,
 ) -> Answer:
     """Say why a model predicts what it does for each job of a set; contributions are in ln S and add up."""
-    from analysis.predict import models
-    from analysis.predict.explain import explain as run
+    from analysis.predict.explain.explain import explain as run
+    from analysis.predict.models import models
 
     with opened(db) as database:
         found = run(database, model, gpu, job, mechanism, dataset, threads)
@@ -200,7 +200,7 @@ def explain(
 
 def _show_explanations(screen: Screen, found: list[Explanation], predicted: list[JobPrediction]) -> None:
     """Show each sentence, what it is made of, that it adds up and how, and what was measured beside it."""
-    from analysis.predict.naming import OWNERS
+    from analysis.predict.frame.naming import OWNERS
     from analysis.report.table import column
 
     columns = [column("feature", "because of"), column("value", "value"), column("whose", "whose")]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.cli.screen import Screen
-    from analysis.predict.comparison import Evaluation
+    from analysis.predict.evaluate.comparison import Evaluation
 
 #: The fields of one row, in the order of the documentation; the others follow.
 EVALUATION_FIELDS = (
@@ -84,8 +84,8 @@ def evaluate(
 ) -> Answer:
     """Compare predictors on a data set's co-runs under one protocol, beside the baselines."""
     from analysis.cli import comparisonfile
-    from analysis.predict import cluster as dask
-    from analysis.predict.evaluate import evaluate as run
+    from analysis.predict.evaluate import cluster as dask
+    from analysis.predict.evaluate.evaluate import evaluate as run
 
     if out is not None:
         comparisonfile.check(out)
@@ -150,7 +150,7 @@ def folds(
     as_json: JsonOption = False,
 ) -> Answer:
     """Write the frame with a column for each fold, to try predictors of your own elsewhere."""
-    from analysis.predict import exchange
+    from analysis.predict.evaluate import exchange
 
     with opened(db) as database:
         division = exchange.divide(
@@ -214,7 +214,7 @@ def rank(
     as_json: JsonOption = False,
 ) -> Answer:
     """Put predictions made elsewhere beside ours; the options are those that the folds were made with."""
-    from analysis.predict import exchange
+    from analysis.predict.evaluate import exchange
 
     given = exchange.read_predictions(predictions)
     dataset = dataset or _named(given, "dataset")

@@ -27,8 +27,8 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> Answer:
     """Evaluate KACE the way it was published, and say what of its figures is left as an error of slowdown."""
-    from analysis.predict.kace_as_published import in_words
-    from analysis.predict.kace_as_published import reproduce as run
+    from analysis.predict.evaluate.kace_as_published import in_words
+    from analysis.predict.evaluate.kace_as_published import reproduce as run
 
     with opened(db) as database:
         found = run(database, dataset, progress=progress_line())

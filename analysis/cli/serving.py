@@ -78,7 +78,7 @@ def report(
     if document is None:
         if dataset is None and model is None:
             raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
-        from analysis.predict.models import card
+        from analysis.predict.models.models import card
         from analysis.report.kinds import Wanted, make
 
         with opened(db) as database:

@@ -58,7 +58,7 @@ def partners(
         if len(jobs) < 2 and model is None:
             table = safe_partners(database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None)
         else:
-            from analysis.predict.square import predict_sets
+            from analysis.predict.advise.square import predict_sets
 
             def guess(sets: list[tuple[str, ...]]) -> list[tuple[float, ...]]:
                 return predict_sets(database, str(model), found.gpu, found.mechanism, sets)

@@ -51,7 +51,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the browser application and the programming interface; Ctrl-C ends both."""
-    from analysis.ui.server import serve as run_server
+    from analysis.ui.server.server import serve as run_server
 
     code = run_server(db=db, address=address, port=port, hosts=host or (), read_only=read_only, secrets=secrets)
     if code:

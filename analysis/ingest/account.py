@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.ingest.aside import what_aside
-from analysis.ingest.formats import FORMATS
+from analysis.ingest.contract.aside import what_aside
+from analysis.ingest.registry import FORMATS
 
 #: Entries of a report that `account` puts in words; the others are details.
 TOLD = frozenset(
@@ -38,7 +38,7 @@ def account(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     Parameters
     ----------
     report : mapping
-        The fields of `analysis.ingest.reports.ImportReport`; era may stand in ``report["report"]``.
+        The fields of `analysis.ingest.contract.reports.ImportReport`; era may stand in ``report["report"]``.
 
     Returns
     -------

@@ -11,11 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from analysis.ingest.format import Hints
-from analysis.ingest.formats import choose
-from analysis.ingest.opening import opened_files
-from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import check_dataset, completed, is_simulated
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.contract.reports import ImportReport, of_parsed
+from analysis.ingest.contract.simulated import check_dataset, completed, is_simulated
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, find_duplicate, load
 from analysis.store.parsed import Frame, Parsed

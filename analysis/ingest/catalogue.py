@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from analysis.errors import InputRefusedError, StallScopeError, UsageError, Where
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.contract.reports import ImportReport
 from analysis.ingest.download import address, fetch
-from analysis.ingest.format import Hints, Opened
-from analysis.ingest.formats import choose
 from analysis.ingest.importer import import_file
-from analysis.ingest.opening import opened_files
 from analysis.ingest.public import CatalogueEntry, CatalogueFile, entries, entry
-from analysis.ingest.reports import ImportReport
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import sources

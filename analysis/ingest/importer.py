@@ -11,13 +11,13 @@ import structlog
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping, public
-from analysis.ingest.filenames import told_apart
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.filenames import told_apart
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.contract.reports import ImportReport
+from analysis.ingest.contract.simulated import check_dataset
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
 from analysis.ingest.repeats import already_there
-from analysis.ingest.reports import ImportReport
-from analysis.ingest.simulated import check_dataset
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, find_duplicate, load

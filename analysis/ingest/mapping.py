@@ -11,14 +11,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors import InputRefusedError, NotFoundError, StallScopeError, UsageError, Where
-from analysis.ingest.decimals import Decimals, decide
-from analysis.ingest.delimited import Sheet
-from analysis.ingest.format import Format, Hints, Opened
-from analysis.ingest.own_columns import CORUN_COLUMNS, PROFILE_COLUMNS, Column, plain
-from analysis.ingest.own_coruns import OwnCoruns
-from analysis.ingest.own_profiles import OwnProfiles
-from analysis.ingest.own_reading import header as header_of
-from analysis.ingest.own_reading import is_parquet, read_sheet_of
+from analysis.ingest.contract.format import Format, Hints, Opened
+from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROFILE_COLUMNS, Column, plain
+from analysis.ingest.formats.own.coruns import OwnCoruns
+from analysis.ingest.formats.own.profiles import OwnProfiles
+from analysis.ingest.formats.own.reading import header as header_of
+from analysis.ingest.formats.own.reading import is_parquet, read_sheet_of
+from analysis.ingest.text.decimals import Decimals, decide
+from analysis.ingest.text.delimited import Sheet
 from analysis.store.database import Database
 from analysis.store.parsed import Parsed
 from analysis.store.queries import mappings as stored

@@ -11,15 +11,15 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors import InputRefusedError, StallScopeError
-from analysis.ingest import guesses, simulated
 from analysis.ingest.account import account
-from analysis.ingest.delimited import MAX_COLUMNS
-from analysis.ingest.format import Hints, Opened
-from analysis.ingest.formats import choose
+from analysis.ingest.contract import guesses, simulated
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.contract.reports import gpus_of, of_parsed
+from analysis.ingest.formats.own.reading import header
 from analysis.ingest.mapping import TableMapping, choose_mapped
-from analysis.ingest.opening import opened_files
-from analysis.ingest.own_reading import header
-from analysis.ingest.reports import gpus_of, of_parsed
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
+from analysis.ingest.text.delimited import MAX_COLUMNS
 from analysis.store.parsed import Parsed
 
 #: Rejected rows that a preview holds.

@@ -16,12 +16,12 @@ import structlog
 
 from analysis.errors import CancelledError, InputRefusedError, NotFoundError, StallScopeError, Where
 from analysis.ingest import mapping
-from analysis.ingest.format import Format, Hints, Opened
-from analysis.ingest.formats import choose
+from analysis.ingest.contract.format import Format, Hints, Opened
+from analysis.ingest.contract.reports import ImportReport, of_parsed
+from analysis.ingest.contract.simulated import completed, is_simulated
 from analysis.ingest.mapping import TableMapping
-from analysis.ingest.opening import opened_files
-from analysis.ingest.reports import ImportReport, of_parsed
-from analysis.ingest.simulated import completed, is_simulated
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.parsed import Parsed
 
 _log = structlog.get_logger(__name__)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from analysis.ingest.format import Format
-from analysis.ingest.gavel import GavelOracle, GavelSimulation
-from analysis.ingest.kace_kernel_lengths import KaceKernelLengths
-from analysis.ingest.kace_pairs import KacePairs
-from analysis.ingest.kace_triples import KaceTriples
-from analysis.ingest.lucid_pairs import LucidPairs
-from analysis.ingest.lucid_solo import LucidSolo
-from analysis.ingest.own_coruns import OwnCoruns
-from analysis.ingest.own_profiles import OwnProfiles
-from analysis.ingest.tally_coruns import TallyCoruns
-from analysis.ingest.tally_solo import TallySolo
+from analysis.ingest.contract.format import Format
+from analysis.ingest.formats.own.coruns import OwnCoruns
+from analysis.ingest.formats.own.profiles import OwnProfiles
+from analysis.ingest.formats.published.gavel import GavelOracle, GavelSimulation
+from analysis.ingest.formats.published.kace_kernel_lengths import KaceKernelLengths
+from analysis.ingest.formats.published.kace_pairs import KacePairs
+from analysis.ingest.formats.published.kace_triples import KaceTriples
+from analysis.ingest.formats.published.lucid_pairs import LucidPairs
+from analysis.ingest.formats.published.lucid_solo import LucidSolo
+from analysis.ingest.formats.published.tally_coruns import TallyCoruns
+from analysis.ingest.formats.published.tally_solo import TallySolo
 
 TABLE_FORMATS: tuple[Format, ...] = (
     KacePairs(),

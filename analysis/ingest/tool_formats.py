@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from analysis.ingest.capture_provenance import CaptureProvenance
-from analysis.ingest.dcgm_exporter import DcgmExporter
-from analysis.ingest.dcgm_monitor import DcgmMonitor
-from analysis.ingest.dcgm_stats import DcgmStats
-from analysis.ingest.format import Format
-from analysis.ingest.gpu_summary import NsysSummary, NvprofSummary
-from analysis.ingest.gpu_trace import GpuTrace
-from analysis.ingest.grafana import Grafana
-from analysis.ingest.kineto import Kineto
-from analysis.ingest.ncu_report import NcuReport
-from analysis.ingest.nsys_sqlite import NsysSqlite
-from analysis.ingest.nvprof_metrics import NvprofMetrics
-from analysis.ingest.prometheus import PrometheusJson
-from analysis.ingest.sacct import Sacct
-from analysis.ingest.smi_log import SmiLog
-from analysis.ingest.smi_monitor import SmiMonitor
+from analysis.ingest.contract.format import Format
+from analysis.ingest.formats.ncu.report import NcuReport
+from analysis.ingest.formats.own.capture_provenance import CaptureProvenance
+from analysis.ingest.formats.profilers.gpu_summary import NsysSummary, NvprofSummary
+from analysis.ingest.formats.profilers.gpu_trace import GpuTrace
+from analysis.ingest.formats.profilers.kineto import Kineto
+from analysis.ingest.formats.profilers.nsys_sqlite import NsysSqlite
+from analysis.ingest.formats.profilers.nvprof import NvprofMetrics
+from analysis.ingest.formats.telemetry.dcgm_exporter import DcgmExporter
+from analysis.ingest.formats.telemetry.dcgm_monitor import DcgmMonitor
+from analysis.ingest.formats.telemetry.dcgm_stats import DcgmStats
+from analysis.ingest.formats.telemetry.grafana import Grafana
+from analysis.ingest.formats.telemetry.prometheus import PrometheusJson
+from analysis.ingest.formats.telemetry.sacct import Sacct
+from analysis.ingest.formats.telemetry.smi_log import SmiLog
+from analysis.ingest.formats.telemetry.smi_monitor import SmiMonitor
 
 TOOL_FORMATS: tuple[Format, ...] = (
     NcuReport(),

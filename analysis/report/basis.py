@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.errors import NotFoundError
 from analysis.ingest import catalogue
-from analysis.predict.manifest import Manifest
+from analysis.predict.models.manifest import Manifest
 from analysis.reference.gpus import resolve
 from analysis.report.document import Provenance, Source
 from analysis.report.plain import plain

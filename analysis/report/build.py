@@ -13,9 +13,10 @@ from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.checks import run_checks
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
-from analysis.predict import explain, models
-from analysis.predict import unmeasured as never_run
-from analysis.predict.importance import global_importance
+from analysis.predict.advise import unmeasured as never_run
+from analysis.predict.explain import explain
+from analysis.predict.explain.importance import global_importance
+from analysis.predict.models import models
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.document import ReportDocument
 from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls, unmeasured

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis.numbers import format_value, significant
-from analysis.predict.manifest import Manifest
+from analysis.predict.models.manifest import Manifest
 from analysis.report.markup import plain
 
 #: With fewer left-out groups than this the level of an interval can't be guaranteed.

@@ -49,7 +49,7 @@ def evaluation_table(result: Mapping[str, Any]) -> Table:
     Parameters
     ----------
     result : mapping
-        What `analysis.predict.comparison.Evaluation.summary` returns, as stored.
+        What `analysis.predict.evaluate.comparison.Evaluation.summary` returns, as stored.
 
     Returns
     -------

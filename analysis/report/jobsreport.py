@@ -9,13 +9,14 @@ from datetime import datetime
 
 from analysis.errors import NotEnoughDataError
 from analysis.interference.checks import run_checks
-from analysis.predict import changes, models, unanswered
-from analysis.predict.activemodel import answering
-from analysis.predict.disagreement import disagreements
-from analysis.predict.explain import explain
-from analysis.predict.jobs import JobPrediction
-from analysis.predict.measure_next import command as measuring
-from analysis.predict.neighbours import nearest_runs
+from analysis.predict.advise import changes
+from analysis.predict.advise.measure_next import command as measuring
+from analysis.predict.advise.neighbours import nearest_runs
+from analysis.predict.explain.disagreement import disagreements
+from analysis.predict.explain.explain import explain
+from analysis.predict.models import models, unanswered
+from analysis.predict.models.activemodel import answering
+from analysis.predict.models.jobs import JobPrediction
 from analysis.reference import gpus as reference
 from analysis.report.basis import command, loading, moment, provenance, software, source_entries, training
 from analysis.report.build import chosen_contents

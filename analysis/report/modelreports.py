@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from analysis.errors import NotEnoughDataError, NotFoundError
-from analysis.predict import models
-from analysis.predict.importance import global_importance
+from analysis.predict.explain.importance import global_importance
+from analysis.predict.models import models
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.build import chosen_contents, evaluations_of
 from analysis.report.document import ReportDocument, Source

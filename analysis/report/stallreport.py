@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.errors import NotFoundError
-from analysis.ingest.ncu_advice import COMMAND
+from analysis.ingest.formats.ncu.advice import COMMAND
 from analysis.interference.finding import counted, named
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries
 from analysis.report.build import chosen_contents

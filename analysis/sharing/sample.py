@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from analysis.ingest.bundle import import_bundle
-from analysis.ingest.format import Hints
-from analysis.ingest.reports import ImportReport
-from analysis.ingest.simulated import SAMPLE
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.contract.reports import ImportReport
+from analysis.ingest.contract.simulated import SAMPLE
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.store.filters import Filter

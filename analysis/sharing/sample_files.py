@@ -9,9 +9,9 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from analysis.ingest.names import parse_workload
-from analysis.ingest.own_columns import CORUN_COLUMNS
-from analysis.ingest.simulated import MARK, line
+from analysis.ingest.contract.names import parse_workload
+from analysis.ingest.contract.simulated import MARK, line
+from analysis.ingest.formats.own.columns import CORUN_COLUMNS
 from analysis.sharing.noise import Noise
 from analysis.sharing.profile import Launch, launches
 from analysis.sharing.sample_runs import Campaign, campaign

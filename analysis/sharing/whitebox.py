@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError
-from analysis.ingest.ncu_advice import COMMAND
+from analysis.ingest.formats.ncu.advice import COMMAND
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.hardware import machine

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.ingest.ncu_advice import COMMAND
+from analysis.ingest.formats.ncu.advice import COMMAND
 from analysis.reference.stall_families import FAMILIES
 from analysis.stalls import saying
 from analysis.stalls.cautions import PAIR, cautions

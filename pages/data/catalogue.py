@@ -3,9 +3,9 @@
 import streamlit as st
 
 from analysis.ingest import catalogue
-from analysis.ui import catalogue as cards
-from analysis.ui import filters, frame, job
-from analysis.ui.resources import jobs
+from analysis.ui.parts import catalogue as cards
+from analysis.ui.shell import filters, frame, job
+from analysis.ui.shell.resources import jobs
 
 
 def page() -> None:

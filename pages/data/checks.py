@@ -2,9 +2,10 @@
 
 from analysis.interference.checks import RULES, run_checks
 from analysis.store.queries import exclusions, overview
-from analysis.ui import checks, empty, filters, frame
-from analysis.ui.markdown import plain
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import checks
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.resources import cached, database
 
 
 def page() -> None:

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from analysis.store.queries import overview
-from analysis.ui import empty, filters, frame, library
-from analysis.ui.markdown import plain
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import library
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.resources import cached, database
 
 TABLES = {"Sources": library.show_sources, "Workloads": library.show_workloads, "Co-runs": library.show_runs}
 

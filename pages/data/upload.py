@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from analysis.ui import frame, job, markdown, matches, navigation, outcome, upload
-from analysis.ui.resources import jobs
+from analysis.ui.parts import matches, outcome, upload
+from analysis.ui.shell import frame, job, markdown, navigation
+from analysis.ui.shell.resources import jobs
 
 
 def finished(current: upload.State, result: dict) -> None:

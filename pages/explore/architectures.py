@@ -4,9 +4,10 @@ import streamlit as st
 
 from analysis.interference.architectures import matrices, same_pairs, transfers
 from analysis.store.queries import sources
-from analysis.ui import architectures, empty, filters, frame
-from analysis.ui.navigation import CORUNS
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import architectures
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.navigation import CORUNS
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Does it carry over to another GPU?"
 

@@ -8,10 +8,11 @@ from analysis.interference.finding import named
 from analysis.interference.matrix import SlowdownMatrix
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.ui import cell, empty, filters, frame, matrix, matrixpicture, matrixview
-from analysis.ui.markdown import plain
-from analysis.ui.navigation import CORUNS, link
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import cell, matrix, matrixpicture, matrixview
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.navigation import CORUNS, link
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Who hurts whom, on which GPU?"
 

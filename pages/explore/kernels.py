@@ -5,9 +5,10 @@ import streamlit as st
 
 from analysis.stalls.kernels import kernel_table
 from analysis.stalls.shares import KEYS
-from analysis.ui import empty, filters, frame, kernels
-from analysis.ui.navigation import PROFILES, link
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import kernels
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.navigation import PROFILES, link
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Which kernels matter?"
 LEVELS = {"kernel": "Kernel and size", "name": "Short name"}

@@ -3,8 +3,9 @@
 import streamlit as st
 
 from analysis.interference.mechanisms import compare
-from analysis.ui import collocation, empty, filters, frame, mechanisms
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import collocation, mechanisms
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "MPS, MIG, time-slicing or priority?"
 MEASURED, SIMULATED = "Sets in the data", "Simulate any jobs"

@@ -5,9 +5,10 @@ import streamlit as st
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.partners import safe_partners, sensitivity_and_pressure
 from analysis.store.queries import sources
-from analysis.ui import empty, filters, frame, largersets, matrixview, partners
-from analysis.ui.navigation import CORUNS, link
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import largersets, matrixview, partners
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.navigation import CORUNS, link
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Who may sit beside this job?"
 

@@ -5,9 +5,10 @@ import streamlit as st
 
 from analysis.stalls.verdict import verdicts
 from analysis.store.filters import Filter
-from analysis.ui import empty, filters, frame, sidebyside, stallcompare, stalls
-from analysis.ui.navigation import PROFILES, link
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import sidebyside, stallcompare, stalls
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.navigation import PROFILES, link
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Why does this job wait?"
 VIEWS = {"why": "Why each waits", "compare": "Compare", "together": "Side by side"}

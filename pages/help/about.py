@@ -8,8 +8,8 @@ import streamlit as st
 
 from analysis import __version__
 from analysis.store.queries import sources
-from analysis.ui import frame
-from analysis.ui.resources import cached, database
+from analysis.ui.shell import frame
+from analysis.ui.shell.resources import cached, database
 
 PACKAGES = ("streamlit", "duckdb", "plotly", "pandas", "numpy", "scipy", "scikit-learn", "shap", "mapie", "skops")
 

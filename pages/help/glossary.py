@@ -3,13 +3,13 @@
 import pandas as pd
 import streamlit as st
 
-from analysis.predict.registry import PREDICTORS
-from analysis.predict.terms import schema
+from analysis.predict.frame.terms import schema
+from analysis.predict.predictors.registry import PREDICTORS
 from analysis.reference import gpus, stall_reasons
 from analysis.reference.stall_families import BY_NAME
 from analysis.settings import asset
-from analysis.ui import frame
-from analysis.ui.search import search
+from analysis.ui.shell import frame
+from analysis.ui.shell.search import search
 
 
 def words() -> None:

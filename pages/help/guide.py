@@ -3,7 +3,7 @@
 import streamlit as st
 
 from analysis.settings import asset
-from analysis.ui import frame
+from analysis.ui.shell import frame
 
 
 def page() -> None:

@@ -5,8 +5,8 @@ import streamlit as st
 
 from analysis.settings import get_settings
 from analysis.store.queries import jobs as records
-from analysis.ui import frame, markdown, sample
-from analysis.ui.resources import database
+from analysis.ui.shell import frame, markdown, sample
+from analysis.ui.shell.resources import database
 
 
 def page() -> None:

@@ -7,10 +7,10 @@ from analysis.charts.coverage_grid import coverage_grid
 from analysis.charts.theme import alt_text
 from analysis.interference.checks import run_checks
 from analysis.store.queries import overview, sources
-from analysis.ui import empty, filters, frame, navigation, sample
-from analysis.ui.markdown import plain
-from analysis.ui.next_step import answerable, next_step
-from analysis.ui.resources import cached, database, theme
+from analysis.ui.parts.next_step import answerable, next_step
+from analysis.ui.shell import empty, filters, frame, navigation, sample
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.resources import cached, database, theme
 
 PAGE_OF = {
     "Why does a job wait?": "stalls",

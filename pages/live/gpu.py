@@ -3,9 +3,10 @@
 import streamlit as st
 
 from analysis.store.queries.telemetry import recordings
-from analysis.ui import frame, live, recording
-from analysis.ui.navigation import link
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import live, recording
+from analysis.ui.shell import frame
+from analysis.ui.shell.navigation import link
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "What is the machine doing now?"
 

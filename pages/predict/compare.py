@@ -8,9 +8,10 @@ from analysis.charts.coverage import coverage
 from analysis.charts.predictions import predicted_vs_measured, residuals
 from analysis.charts.theme import alt_text
 from analysis.store.queries import predictions
-from analysis.ui import comparing, comparison, empty, filters, frame, navigation
-from analysis.ui.markdown import plain
-from analysis.ui.resources import cached, database, theme
+from analysis.ui.parts import comparing, comparison
+from analysis.ui.shell import empty, filters, frame, navigation
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.resources import cached, database, theme
 
 QUESTION = "Which predictor should I believe?"
 BY = {"workload": "By workload", "gpu": "By GPU", "k": "By number of jobs"}

@@ -4,12 +4,13 @@ import numpy as np
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict import models
-from analysis.predict.manifest import Manifest
+from analysis.predict.models import models
+from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
-from analysis.ui import empty, explaining, filters, frame, nomodel, question
-from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import explaining, nomodel, question
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import plain, sentence
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Why this number?"
 SET, MODEL, FAMILY = "This set of jobs", "What the model looks at", "One family"
@@ -17,7 +18,7 @@ SET, MODEL, FAMILY = "This set of jobs", "What the model looks at", "One family"
 
 def one_set(known: list[Manifest], heading: st.delta_generator.DeltaGenerator) -> None:
     """Explain the prediction of every job of a set."""
-    from analysis.predict.explain import explain  # SHAP takes seconds to import
+    from analysis.predict.explain.explain import explain  # SHAP takes seconds to import
 
     asked = question.ask(known)
     key = (database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism)

@@ -4,12 +4,13 @@ import streamlit as st
 
 from analysis.charts.expected_error import expected_error
 from analysis.charts.theme import alt_text
-from analysis.predict.measure_next import in_words
+from analysis.predict.advise.measure_next import in_words
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.ui import access, empty, filters, frame, job, measuring
-from analysis.ui.markdown import sentence
-from analysis.ui.resources import cached, database, theme
+from analysis.ui.parts import measuring
+from analysis.ui.shell import access, empty, filters, frame, job
+from analysis.ui.shell.markdown import sentence
+from analysis.ui.shell.resources import cached, database, theme
 
 QUESTION = "What should I measure next?"
 

@@ -4,12 +4,12 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict import activemodel, models
-from analysis.predict.manifest import Manifest
+from analysis.predict.models import activemodel, models
+from analysis.predict.models.manifest import Manifest
 from analysis.report.card import model_card
-from analysis.ui import access, empty, filters, frame, navigation
-from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import cached, database
+from analysis.ui.shell import access, empty, filters, frame, navigation
+from analysis.ui.shell.markdown import plain, sentence
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Which models do I have, and what are they good for?"
 

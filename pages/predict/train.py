@@ -2,12 +2,13 @@
 
 import streamlit as st
 
-from analysis.predict.registry import DEFAULT, PREDICTORS
+from analysis.predict.predictors.registry import DEFAULT, PREDICTORS
 from analysis.store.queries import overview, predictions
-from analysis.ui import access, comparison, empty, filters, frame, job, navigation, training
-from analysis.ui.markdown import plain
-from analysis.ui.next_step import RUNS_FOR_A_SCORE
-from analysis.ui.resources import cached, database, jobs
+from analysis.ui.parts import comparison, training
+from analysis.ui.parts.next_step import RUNS_FOR_A_SCORE
+from analysis.ui.shell import access, empty, filters, frame, job, navigation
+from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.resources import cached, database, jobs
 
 QUESTION = "How well can it be predicted here?"
 

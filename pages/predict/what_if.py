@@ -4,11 +4,12 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict import models
-from analysis.predict.jobs import JobPrediction
-from analysis.ui import empty, filters, frame, nomodel, question, scenarios, whatif
-from analysis.ui.markdown import plain, sentence
-from analysis.ui.resources import cached, database
+from analysis.predict.models import models
+from analysis.predict.models.jobs import JobPrediction
+from analysis.ui.parts import nomodel, question, scenarios, whatif
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import plain, sentence
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "May these share?"
 MEMORY = {

@@ -4,9 +4,10 @@ import streamlit as st
 
 from analysis.errors import StallScopeError
 from analysis.report.kinds import Wanted, make
-from analysis.ui import empty, filters, frame, reporting
-from analysis.ui.markdown import sentence
-from analysis.ui.resources import cached, database
+from analysis.ui.parts import reporting
+from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.markdown import sentence
+from analysis.ui.shell.resources import cached, database
 
 QUESTION = "What do I hand on?"
 

@@ -21,13 +21,13 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
+from analysis.predict.models import models
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import access
 from analysis.ui.api.routes import Interface
 from analysis.ui.api.tokens import tokens
-from analysis.ui.shield import LOOPBACK, Shield
+from analysis.ui.server.shield import LOOPBACK, Shield
+from analysis.ui.shell import access
 from tests.pages.files import all_files
 
 EDITOR, VIEWER = "editor-token-0123456789", "viewer-token-0123456789"

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.predict import features, profiles
-from analysis.predict.ensemble import StallScope
-from analysis.predict.manifest import used_columns
-from analysis.predict.quantities import QUANTITIES
-from analysis.predict.square import blocks_of_pairs
+from analysis.predict.advise.square import blocks_of_pairs
+from analysis.predict.frame import features, profiles
+from analysis.predict.frame.quantities import QUANTITIES
+from analysis.predict.models.manifest import used_columns
+from analysis.predict.predictors.ensemble import StallScope
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

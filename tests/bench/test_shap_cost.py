@@ -17,16 +17,18 @@ import pandas as pd
 import pytest
 import shap
 
-from analysis.predict import explain, features, models
-from analysis.predict.ensemble import Average
-from analysis.predict.frame import TrainingFrame
-from analysis.predict.learners import Boosting, ExtraTrees
-from analysis.predict.naming import by_feature
-from analysis.predict.profilescale import QUANTITIES, others_column
-from analysis.predict.registry import DEFAULT, get
-from analysis.predict.setshapley import explain_sets
-from analysis.predict.shapley import contributions
-from analysis.predict.structured import StructuredGP
+from analysis.predict.explain import explain
+from analysis.predict.explain.setshapley import explain_sets
+from analysis.predict.explain.shapley import contributions
+from analysis.predict.frame import features
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.frame.naming import by_feature
+from analysis.predict.models import models
+from analysis.predict.predictors.ensemble import Average
+from analysis.predict.predictors.learners import Boosting, ExtraTrees
+from analysis.predict.predictors.profilescale import QUANTITIES, others_column
+from analysis.predict.predictors.registry import DEFAULT, get
+from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from analysis.capture import mps
 from analysis.cli import app
-from analysis.predict.measure_next import command as suggested
+from analysis.predict.advise.measure_next import command as suggested
 from analysis.store.database import Database
 from tests.capture.stand_ins import command
 from tests.capture.test_coruns_measured import left_over

@@ -14,7 +14,7 @@ from analysis.cli.data import IMPORT_FIELDS
 from analysis.cli.explore import STALL_FIELDS
 from analysis.cli.options import Protocol
 from analysis.cli.predicting import EVALUATION_FIELDS
-from analysis.predict.protocols import PROTOCOLS
+from analysis.predict.evaluate.protocols import PROTOCOLS
 from analysis.settings import asset
 
 GUIDE = asset("data", "guide", "command-line.md").read_text(encoding="utf-8")

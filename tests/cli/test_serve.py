@@ -18,7 +18,7 @@ from typer.testing import Result
 
 from analysis.errors import StallScopeError
 from analysis.store.database import Database
-from analysis.ui import announcing, server
+from analysis.ui.server import announcing, server
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,8 +18,8 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
-from analysis.predict.evaluate import evaluate
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.models import models
 from analysis.store.database import Database
 from tests.conftest import ROOT
 from tests.pages.files import all_files

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from analysis.ui.navigation import PAGES
+from analysis.ui.shell.navigation import PAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 

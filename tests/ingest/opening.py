@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from analysis.ingest.format import Format, Hints, Opened
+from analysis.ingest.contract.format import Format, Hints, Opened
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load
 from analysis.store.parsed import Parsed

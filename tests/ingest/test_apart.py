@@ -19,10 +19,10 @@ from form_writers import WRITERS
 from ncu_files import long_form, profile_rows
 
 from analysis.errors import CancelledError
-from analysis.ingest import apart
-from analysis.ingest.apart import Apart, Here, hands_for, weight
-from analysis.ingest.format import Hints
+from analysis.ingest import worker
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_all
+from analysis.ingest.worker import Apart, Here, hands_for, weight
 from analysis.store.database import Database
 
 GOOD = long_form(profile_rows())
@@ -106,8 +106,8 @@ def test_a_reader_that_dies_costs_its_file_and_no_other(tmp_path: Path, database
 def test_a_reader_that_gets_no_turn_is_begun_again_with_one(
     tmp_path: Path, database: Database, reader: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_PATIENCE", 0.0)
-    monkeypatch.setattr(apart, "_LEAST", float("inf"))
+    monkeypatch.setattr(worker, "_PATIENCE", 0.0)
+    monkeypatch.setattr(worker, "_LEAST", float("inf"))
     file = tmp_path / "a.csv"
     file.write_bytes(GOOD)
     reader._idle = True
@@ -151,8 +151,8 @@ def test_a_reader_ends_with_whoever_started_it_even_killed(tmp_path: Path) -> No
 def test_only_large_files_are_worth_a_process(tmp_path: Path) -> None:
     small, packed, large = tmp_path / "small", tmp_path / "packed", tmp_path / "large"
     small.write_bytes(b"x" * 1000)
-    packed.write_bytes(b"\x1f\x8b" + b"x" * (apart.WORTH // 8))
-    large.write_bytes(b"x" * apart.WORTH)
+    packed.write_bytes(b"\x1f\x8b" + b"x" * (worker.WORTH // 8))
+    large.write_bytes(b"x" * worker.WORTH)
     assert weight([small, tmp_path / "none"]) == 1000
     for paths, kind in (([small], Here), ([packed], Apart), ([large], Apart), ([small] * 9000, Apart)):
         with hands_for(paths, spool=tmp_path) as hands:

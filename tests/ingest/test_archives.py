@@ -16,7 +16,7 @@ import pytest
 from ncu_files import Row, long_form, profile_rows, stall
 
 from analysis.ingest.importer import import_file, import_paths
-from analysis.ingest.opening import opened_files
+from analysis.ingest.source.opening import opened_files
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.store.queries import profiles

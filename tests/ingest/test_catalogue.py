@@ -16,8 +16,8 @@ from analysis.errors import CancelledError, InputRefusedError, NotFoundError, Us
 from analysis.ingest import catalogue, public
 from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile
 from analysis.ingest.download import address, fetch
-from analysis.ingest.formats import FORMATS
 from analysis.ingest.importer import import_paths
+from analysis.ingest.registry import FORMATS
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

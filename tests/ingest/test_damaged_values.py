@@ -7,9 +7,9 @@ import io
 import zipfile
 from pathlib import Path
 
-from analysis.ingest.csvheader import split_line
+from analysis.ingest.formats.profilers.kineto import _dims
 from analysis.ingest.importer import import_file
-from analysis.ingest.kineto import _dims
+from analysis.ingest.text.header import split_line
 from analysis.store.database import Database
 
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tool_files import ENCODINGS, ENDS, imported, parsed, written
 
-from analysis.ingest import telemetry
-from analysis.ingest.dcgm_fields import blanked
+from analysis.ingest.formats.shared import samples as telemetry
+from analysis.ingest.formats.telemetry.dcgm_fields import blanked
 from analysis.ingest.importer import import_file
 from analysis.interference.checks import RULES
 from analysis.store.database import Database

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.ingest.decimals import Decimals, decide
-from analysis.ingest.mechanisms import MECHANISMS, canonical
+from analysis.ingest.contract.mechanisms import MECHANISMS, canonical
+from analysis.ingest.text.decimals import Decimals, decide
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
-from analysis.ingest.formats import FORMATS, choose
-from analysis.ingest.opening import opened_files
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.registry import FORMATS, choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.parsed import Parsed

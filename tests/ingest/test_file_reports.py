@@ -8,9 +8,9 @@ from typing import Any
 from ncu_files import Row, long_form
 
 from analysis.ingest.account import account
+from analysis.ingest.contract.reports import ImportReport
 from analysis.ingest.importer import import_paths
-from analysis.ingest.opening import opened_files
-from analysis.ingest.reports import ImportReport
+from analysis.ingest.source.opening import opened_files
 from analysis.interference.checks import RULES
 from analysis.store.database import Database
 from analysis.store.queries.sources import rejected_rows

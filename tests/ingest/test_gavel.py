@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from opening import load_into, opened, written
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
-from analysis.ingest.gavel import GavelOracle, GavelSimulation
-from analysis.ingest.gavel_cells import read_cells
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.published.gavel import GavelOracle, GavelSimulation
+from analysis.ingest.formats.published.gavel_cells import read_cells
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

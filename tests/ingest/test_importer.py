@@ -13,10 +13,10 @@ import pytest
 from ncu_files import PREAMBLE, long_form, profile_rows
 
 from analysis.ingest import importer
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.ncu.long import NcuLong
 from analysis.ingest.importer import import_file, import_paths, preview
-from analysis.ingest.ncu_long import NcuLong
-from analysis.ingest.opening import opened_files
+from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.queries import profiles, sources
 

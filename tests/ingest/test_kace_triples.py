@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from opening import load_into, opened, written
 
-from analysis.ingest.format import Hints
-from analysis.ingest.kace_pairs import KacePairs
-from analysis.ingest.kace_triples import KaceTriples
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.published.kace_pairs import KacePairs
+from analysis.ingest.formats.published.kace_triples import KaceTriples
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

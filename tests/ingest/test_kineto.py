@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tool_files import KERNELS, imported, parsed
 
 from analysis.errors import InputRefusedError
-from analysis.ingest import json_events
+from analysis.ingest.formats.profilers import json_events
 from analysis.ingest.importer import import_file
 from analysis.store.database import Database
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from analysis.cli import app
 from analysis.errors import NotFoundError, UsageError
 from analysis.ingest import mapping
-from analysis.ingest.delimited import header_line
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_file, import_paths, preview
 from analysis.ingest.mapping import TableMapping
-from analysis.ingest.opening import opened_files
+from analysis.ingest.source.opening import opened_files
+from analysis.ingest.text.delimited import header_line
 from analysis.store.database import Database
 
 HEADER = ["exp", "job", "alone", "shared", "hardware", "odd, column"]

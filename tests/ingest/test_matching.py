@@ -9,8 +9,8 @@ from opening import load_into, written
 
 from analysis.errors import NotFoundError, UsageError
 from analysis.ingest import matching
-from analysis.ingest.own_coruns import OwnCoruns
-from analysis.ingest.own_profiles import OwnProfiles
+from analysis.ingest.formats.own.coruns import OwnCoruns
+from analysis.ingest.formats.own.profiles import OwnProfiles
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import remove_source

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.ingest.names import WorkloadParts, compose, parse_workload, phase, stem
+from analysis.ingest.contract.names import WorkloadParts, compose, parse_workload, phase, stem
 
 
 @pytest.mark.parametrize(

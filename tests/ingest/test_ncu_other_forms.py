@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ncu_files import IDENTITY_15, TOTAL, quoted, stall, wide_form
 
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_file
 from analysis.store.database import Database
 from analysis.store.queries import profiles, sources

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ncu_files import ERAS, PREAMBLE, Row, long_form, profile_rows, stall, wide_form
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
-from analysis.ingest.formats import choose
-from analysis.ingest.ncu_long import NcuLong
-from analysis.ingest.opening import opened_files
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.ncu.long import NcuLong
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.parsed import Parsed
 
 #: Metrics, their units as printed, and the factor to the base unit.

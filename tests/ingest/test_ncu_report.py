@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ncu_files import long_form, profile_rows
 
-from analysis.ingest import ncu_report
+from analysis.ingest.formats.ncu import report as ncu_report
 from analysis.ingest.importer import import_file
 from analysis.store.database import Database
 

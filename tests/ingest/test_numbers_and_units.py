@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.ingest.digits import plain_numbers
-from analysis.ingest.kernel_names import short_name
-from analysis.ingest.ncu_rules import top_stall
-from analysis.ingest.numbers import Separators, convert, decide
-from analysis.ingest.units import BaseUnit, base
+from analysis.ingest.contract.kernel_names import short_name
+from analysis.ingest.formats.ncu.rules import top_stall
+from analysis.ingest.text.digits import plain_numbers
+from analysis.ingest.text.numbers import Separators, convert, decide
+from analysis.ingest.text.units import BaseUnit, base
 
 
 def numbers(*texts: str) -> list[float]:
@@ -167,7 +167,7 @@ def test_the_short_way_is_the_long_way(cells: list[str]) -> None:
     column = pa.array(["7", *cells, "9"]).slice(1, len(cells))
     quick = plain_numbers(column)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.ingest.numbers.plain_numbers", lambda text: None)
+        patch.setattr("analysis.ingest.text.numbers.plain_numbers", lambda text: None)
         whole = convert(column, Separators(".", ",", ""))
     assert (quick is None) == bool(whole.wrong.any() or whole.missing.any())
     if quick is not None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from opening import load_into, opened, written
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
-from analysis.ingest.own_coruns import OwnCoruns
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.own.coruns import OwnCoruns
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

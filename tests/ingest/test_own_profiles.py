@@ -8,11 +8,11 @@ import pytest
 from opening import load_into, opened, written
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
-from analysis.ingest.own_coruns import OwnCoruns
-from analysis.ingest.own_metrics import metric
-from analysis.ingest.own_profiles import OwnProfiles
-from analysis.ingest.templates import CORUNS, PROFILES, TEMPLATES, Template, column_table
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.own.coruns import OwnCoruns
+from analysis.ingest.formats.own.metrics import metric
+from analysis.ingest.formats.own.profiles import OwnProfiles
+from analysis.ingest.formats.own.templates import CORUNS, PROFILES, TEMPLATES, Template, column_table
 from analysis.settings import asset
 from analysis.store.database import Database
 from analysis.store.queries import coruns, profiles, sources

@@ -128,7 +128,7 @@ def test_pmon(database: Database, tmp_path: Path) -> None:
 
 
 def test_workload_and_removal(database: Database, tmp_path: Path) -> None:
-    from analysis.ingest.format import Hints
+    from analysis.ingest.contract.format import Hints
     from analysis.store.loader import remove_source
 
     path = written(tmp_path / "log.csv", [HEADER, "2026/01/03 15:36:53.507, 0, Tesla T4, 4 %, 1 MiB, 3 W"])

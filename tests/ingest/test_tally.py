@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from opening import load_into, opened, written
 
-from analysis.ingest.format import Hints
-from analysis.ingest.tally_coruns import TallyCoruns
-from analysis.ingest.tally_solo import TallySolo
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.published.tally_coruns import TallyCoruns
+from analysis.ingest.formats.published.tally_solo import TallySolo
 from analysis.store.database import Database
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from analysis.ingest.format import Hints
-from analysis.ingest.formats import choose
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import ImportReport, import_file
-from analysis.ingest.opening import opened_files
+from analysis.ingest.registry import choose
+from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.parsed import Parsed
 

@@ -203,7 +203,7 @@ def test_remeasured_baselines_leave_the_chosen_data_set(database: Database, coru
 
 
 def test_training_counts_what_was_left_out_by_its_rule(database: Database, coruns) -> None:
-    from analysis.predict.features import build
+    from analysis.predict.frame.features import build
 
     coruns(
         [*_runs(lambda i, j: 1.0 if i == 0 else 1.05 + 0.013 * i + 0.0171 * j), {"members": [("a", None), ("b", 1.2)]}]

@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 from analysis.errors import NotAllowedError, UsageError
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import access, roles
 from analysis.ui.api.operations import OPERATIONS
-from analysis.ui.roles import Role
+from analysis.ui.shell import access, roles
+from analysis.ui.shell.roles import Role
 from tests.conftest import ROOT
 
 AUTH = {
@@ -78,7 +78,7 @@ def test_the_database_refuses_what_a_page_forgot(filled: Path, named: None) -> N
 
         from analysis.errors import NotAllowedError
         from analysis.store.queries import settings
-        from analysis.ui.resources import database, jobs
+        from analysis.ui.shell.resources import database, jobs
 
         for write in (
             lambda: settings.put(database(), "a", "b"),
@@ -147,8 +147,8 @@ def test_marked_functions_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- a new writer without a check fails here ---------------------------------------------------------------------
 
 #: Functions that only a job or a marked function calls.
-OF_JOBS = {"analysis.ui.upload.load_all", "analysis.ui.training.compare", "analysis.ui.sample._started",
-           "analysis.ui.recording.record"}  # fmt: skip
+OF_JOBS = {"analysis.ui.parts.upload.load_all", "analysis.ui.parts.training.compare",
+           "analysis.ui.shell.sample._started", "analysis.ui.parts.recording.record"}  # fmt: skip
 
 
 def _functions() -> dict[str, tuple[ast.AST, dict[str, str], list[str]]]:
@@ -226,18 +226,18 @@ def test_every_writer_of_the_pages_asks_first_and_a_new_one_without_a_check_is_f
     functions = _functions()
     writers, unchecked = _unchecked(functions)
     assert {
-        "analysis.store.loader.load", "analysis.ingest.importer.import_all", "analysis.predict.models.train",
-        "analysis.ui.upload._submit", "analysis.ui.library._remove", "pages.predict.models.delete",
-        "analysis.ui.checks._keep", "analysis.ui.mapping._save", "analysis.ui.matches.apply",
+        "analysis.store.loader.load", "analysis.ingest.importer.import_all", "analysis.predict.models.models.train",
+        "analysis.ui.parts.upload._submit", "analysis.ui.parts.library._remove", "pages.predict.models.delete",
+        "analysis.ui.parts.checks._keep", "analysis.ui.parts.mapping._save", "analysis.ui.parts.matches.apply",
     } <= writers  # fmt: skip
     assert unchecked <= OF_JOBS, f"mark these with access.editing: {sorted(unchecked - OF_JOBS)}"
 
     assert [one.name for one in OPERATIONS if one.writes] == ["import"]
     code = "def forgetful():\n    models.delete(database(), 'x')\n"
     tree = ast.parse(code).body[0]
-    functions["pages.new.forgetful"] = (tree, {"models": "analysis.predict.models"}, [])
+    functions["pages.new.forgetful"] = (tree, {"models": "analysis.predict.models.models"}, [])
     assert "pages.new.forgetful" in _unchecked(functions)[1]
-    functions["pages.new.forgetful"] = (tree, {"models": "analysis.predict.models"}, ["access.editing"])
+    functions["pages.new.forgetful"] = (tree, {"models": "analysis.predict.models.models"}, ["access.editing"])
     assert "pages.new.forgetful" not in _unchecked(functions)[1]
 
 

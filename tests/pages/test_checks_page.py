@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from analysis.ingest.importer import import_paths
 from analysis.store.database import Database
 from analysis.store.queries import exclusions
-from analysis.ui.resources import database
+from analysis.ui.shell.resources import database
 from tests.pages.conftest import Open
 from tests.pages.files import GPU, JOBS, MECHANISM
 

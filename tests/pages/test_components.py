@@ -7,8 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.report.spreadsheet import csv_bytes
-from analysis.ui import frame, markdown
-from analysis.ui.next_step import next_step
+from analysis.ui.parts.next_step import next_step
+from analysis.ui.shell import frame, markdown
 
 NOTHING = dict.fromkeys(
     ("sources", "gpus", "workloads", "profiles", "launches", "runs", "pairs", "models", "evaluations"), 0
@@ -74,7 +74,7 @@ def test_the_next_step_follows_the_data() -> None:
 
 def test_an_unforeseen_error_is_one_sentence_and_a_log_id() -> None:
     def script() -> None:
-        from analysis.ui.errors import boundary
+        from analysis.ui.shell.errors import boundary
 
         with boundary("test"):
             raise RuntimeError("secret detail")
@@ -89,7 +89,7 @@ def test_an_unforeseen_error_is_one_sentence_and_a_log_id() -> None:
 def test_a_named_error_is_its_own_sentence_and_its_names_are_harmless() -> None:
     def script() -> None:
         from analysis.errors import InputRefusedError, Where
-        from analysis.ui.errors import boundary
+        from analysis.ui.shell.errors import boundary
 
         with boundary("test"):
             raise InputRefusedError("the file is empty", "Export it again with `ncu --csv`.", Where(file="**a**.csv"))

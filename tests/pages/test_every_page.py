@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.ui.navigation import PAGES
+from analysis.ui.shell.navigation import PAGES
 from tests.conftest import ROOT
 from tests.pages.conftest import Open
 

@@ -12,7 +12,8 @@ from streamlit.testing.v1 import AppTest
 from analysis.interference.matrix import slowdown_matrix
 from analysis.store.database import Database
 from analysis.store.queries import sources
-from analysis.ui import matrix, resources
+from analysis.ui.parts import matrix
+from analysis.ui.shell import resources
 from tests.conftest import ROOT
 from tests.pages.conftest import Open
 from tests.pages.files import JOBS, MECHANISM, PROFILED

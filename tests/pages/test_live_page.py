@@ -12,7 +12,7 @@ from analysis.capture.fakenvml import FakeNvml, moving_machine
 from analysis.capture.readings import Reader
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import live
+from analysis.ui.parts import live
 from tests.pages.conftest import Open
 
 PAGE = "pages/live/gpu.py"

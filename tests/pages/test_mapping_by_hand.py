@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 from analysis.ingest import mapping
-from analysis.ui import resources
+from analysis.ui.shell import resources
 from tests.conftest import ROOT
 
 TABLE = b"exp;job;s;card\n1;a;1.5;T4\n1;b;1.2;T4\n"

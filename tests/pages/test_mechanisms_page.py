@@ -9,13 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.ingest.bundle import import_bundle
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.own.templates import CORUNS
 from analysis.ingest.importer import import_paths
-from analysis.ingest.templates import CORUNS
 from analysis.settings import asset, get_settings
 from analysis.sharing import sample
 from analysis.store.database import Database
-from analysis.ui.navigation import PAGES
+from analysis.ui.shell.navigation import PAGES
 from tests.pages.conftest import Open
 
 PAGE = "pages/explore/mechanisms.py"
@@ -150,7 +150,7 @@ def test_an_empty_page_offers_the_sample(app: Open) -> None:
 
 
 def test_while_the_sample_loads_no_page_says_that_nothing_is_there(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.ui.sample.loading", lambda: True)
+    monkeypatch.setattr("analysis.ui.shell.sample.loading", lambda: True)
     page = app("pages/home/overview.py")
     assert "sample is loading" in texts(page)
     assert "Nothing is loaded yet" not in texts(page)

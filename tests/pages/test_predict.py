@@ -13,12 +13,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import importance, missing, models
-from analysis.predict.evaluate import evaluate
-from analysis.predict.explain import explain
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.explain import importance
+from analysis.predict.explain.explain import explain
+from analysis.predict.models import missing, models
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import background, resources, training, whatif
+from analysis.ui.parts import training, whatif
+from analysis.ui.shell import background, resources
 from tests.pages.conftest import Open
 from tests.pages.files import GPU, MECHANISM, profile
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
+from analysis.predict.models import models
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from tests.pages.conftest import Open

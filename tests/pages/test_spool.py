@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import CancelledError, InputRefusedError
-from analysis.ingest import apart
-from analysis.ingest.format import Hints
+from analysis.ingest import worker
+from analysis.ingest.contract.format import Hints
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import resources, spool, upload
+from analysis.ui.parts import upload
+from analysis.ui.shell import resources, spool
 
 SIZE = 64 << 20
 
@@ -85,7 +86,7 @@ def test_only_what_was_left_long_ago_is_swept_away(tmp_path: Path) -> None:
 def test_a_cancel_in_the_middle_of_a_large_file_leaves_it_and_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "WORTH", 1)
+    monkeypatch.setattr(worker, "WORTH", 1)
     asked: list[str] = []
 
     def progress(_: float, message: str) -> None:

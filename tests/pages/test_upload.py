@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.store.queries import sources
-from analysis.ui import resources
-from analysis.ui.upload import KIND
+from analysis.ui.parts.upload import KIND
+from analysis.ui.shell import resources
 from tests.conftest import ROOT
 from tests.pages.files import coruns, profile
 
@@ -171,9 +171,9 @@ def test_a_hostile_name_stays_a_name(upload_page: AppTest) -> None:
 
 def test_a_cancelled_upload_says_what_is_left(upload_page: AppTest, tmp_path: Path) -> None:
     from analysis.errors import CancelledError
-    from analysis.ingest.format import Hints
-    from analysis.ui.spool import Spooled
-    from analysis.ui.upload import load_all
+    from analysis.ingest.contract.format import Hints
+    from analysis.ui.parts.upload import load_all
+    from analysis.ui.shell.spool import Spooled
 
     work = []
     for number, job in enumerate(("bert_bs8_amp", "resnet50_bs64_amp")):

@@ -9,7 +9,7 @@ import pytest
 from analysis.ingest.importer import import_paths
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui.navigation import PAGES
+from analysis.ui.shell.navigation import PAGES
 from tests.pages.conftest import Open
 
 LOG = "timestamp, index, name, utilization.gpu [%], power.draw [W]\n" + "".join(

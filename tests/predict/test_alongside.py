@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from analysis.errors import NotEnoughDataError
-from analysis.predict import alongside
+from analysis.predict.advise import alongside
 from analysis.store.database import Database
 
 

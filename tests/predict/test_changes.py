@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.predict import changes, models
+from analysis.predict.advise import changes
+from analysis.predict.models import models
 from analysis.store.database import Database
 
 JOBS = ("gamma-b8", "delta-b16")

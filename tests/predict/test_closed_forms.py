@@ -8,11 +8,11 @@ import pytest
 from sklearn.base import clone
 
 from analysis.errors import UsageError
-from analysis.predict.base import needs
-from analysis.predict.closed_form import EqualShare, Gpulet, NoInterference, RooflineSum, SmSum, TrainMedian
-from analysis.predict.effects import Composition, CopyOtherGpu, Effects, LowRank
-from analysis.predict.published import KaceForest, KaceLinear, XuForest
-from analysis.predict.registry import PREDICTORS, get
+from analysis.predict.predictors.base import needs
+from analysis.predict.predictors.closed_form import EqualShare, Gpulet, NoInterference, RooflineSum, SmSum, TrainMedian
+from analysis.predict.predictors.effects import Composition, CopyOtherGpu, Effects, LowRank
+from analysis.predict.predictors.published import KaceForest, KaceLinear, XuForest
+from analysis.predict.predictors.registry import PREDICTORS, get
 
 
 def frame(rows: list[tuple[str, tuple[str, ...]]], gpu: str = "V100", **columns: list[float]) -> pd.DataFrame:
@@ -150,7 +150,7 @@ def test_copy_looks_up_the_same_set_elsewhere() -> None:
 
 @pytest.mark.parametrize("kind", [KaceLinear, KaceForest, XuForest])
 def test_published_learners_see_own_values_and_sums_in_base_units(kind) -> None:
-    from analysis.predict.quantities import BY_NAME
+    from analysis.predict.frame.quantities import BY_NAME
 
     estimator = kind()
     columns = {}
@@ -165,8 +165,8 @@ def test_published_learners_see_own_values_and_sums_in_base_units(kind) -> None:
 
 
 def test_kace_linear_recovers_a_linear_law(shared_syn) -> None:
-    from analysis.predict import features
-    from analysis.predict.published import ScaledLinear
+    from analysis.predict.frame import features
+    from analysis.predict.predictors.published import ScaledLinear
 
     generator = np.random.default_rng(1)
     X = generator.normal(size=(50, 3)) * [1e6, 1.0, 1e-3] + 5
@@ -176,7 +176,7 @@ def test_kace_linear_recovers_a_linear_law(shared_syn) -> None:
 
 
 def test_what_is_missing_is_said(shared_syn) -> None:
-    from analysis.predict import features
+    from analysis.predict.frame import features
 
     X = features.build(shared_syn, "syn").X
     said = {name: needs(spec.make(), X) for name, spec in PREDICTORS.items()}

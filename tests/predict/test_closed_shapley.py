@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.predict import features
-from analysis.predict.ensemble import Average, StallScope
-from analysis.predict.learners import ExtraTrees
-from analysis.predict.pairgp import Jobs, Mode, PairGP
-from analysis.predict.pairshapley import shapley_of_pairs
-from analysis.predict.setshapley import UNSURE
-from analysis.predict.shapley import contributions
-from analysis.predict.structured import StructuredGP
+from analysis.predict.explain.pairshapley import shapley_of_pairs
+from analysis.predict.explain.setshapley import UNSURE
+from analysis.predict.explain.shapley import contributions
+from analysis.predict.frame import features
+from analysis.predict.predictors.ensemble import Average, StallScope
+from analysis.predict.predictors.learners import ExtraTrees
+from analysis.predict.predictors.pairgp import Jobs, Mode, PairGP
+from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from tests.predict.conftest import WORKLOADS, make
 

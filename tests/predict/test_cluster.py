@@ -6,8 +6,8 @@ import pytest
 from distributed import LocalCluster
 
 from analysis.errors import UsageError
-from analysis.predict import cluster
-from analysis.predict.evaluate import evaluate
+from analysis.predict.evaluate import cluster
+from analysis.predict.evaluate.evaluate import evaluate
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

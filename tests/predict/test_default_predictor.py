@@ -9,14 +9,17 @@ import pandas as pd
 import pytest
 import skops.io
 
-from analysis.predict import ensemble, features, mixing, modelfile, novelty, protocols
-from analysis.predict.ensemble import StallScope
-from analysis.predict.folding import calibrate_by_groups
-from analysis.predict.frame import TrainingFrame
-from analysis.predict.learners import Boosting, ExtraTrees
-from analysis.predict.manifest import used_columns
-from analysis.predict.shapley import contributions
-from analysis.predict.structured import StructuredGP
+from analysis.predict.evaluate import protocols
+from analysis.predict.evaluate.folding import calibrate_by_groups
+from analysis.predict.explain.shapley import contributions
+from analysis.predict.frame import features
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.models import modelfile
+from analysis.predict.models.manifest import used_columns
+from analysis.predict.predictors import ensemble, mixing, novelty
+from analysis.predict.predictors.ensemble import StallScope
+from analysis.predict.predictors.learners import Boosting, ExtraTrees
+from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 
 
@@ -137,7 +140,7 @@ def test_intervals_are_of_the_mixture(
     assert again.predict(new.X) == pytest.approx(model.predict(new.X))
     assert [name for name, _ in model.again(train.X, train.y, train.X).parts_] == ["processes"]
     refitted = calibrate_by_groups(model, train, "leave-one-family-out")
-    monkeypatch.setattr("analysis.predict.folding.REFIT_ROWS", 10)
+    monkeypatch.setattr("analysis.predict.evaluate.folding.REFIT_ROWS", 10)
     closed = calibrate_by_groups(model, train, "leave-one-family-out")
     assert refitted is not None
     assert closed is not None

@@ -12,11 +12,12 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from analysis.errors import CancelledError, NotEnoughDataError, NotFoundError, UsageError
-from analysis.predict import execution, features, metrics, protocols
-from analysis.predict.base import Predictor
-from analysis.predict.comparison import ROW_COLUMNS
-from analysis.predict.evaluate import evaluate
-from analysis.predict.folding import FoldTask, run_fold
+from analysis.predict.evaluate import execution, metrics, protocols
+from analysis.predict.evaluate.comparison import ROW_COLUMNS
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.evaluate.folding import FoldTask, run_fold
+from analysis.predict.frame import features
+from analysis.predict.predictors.base import Predictor
 from analysis.store.database import Database
 from analysis.store.queries import predictions as store
 from tests.predict.conftest import WORKLOADS, make
@@ -153,7 +154,7 @@ def test_permuted_targets_give_no_skill(shared_syn: Database) -> None:
 
 
 def evaluate_registry(name: str):
-    from analysis.predict.registry import get
+    from analysis.predict.predictors.registry import get
 
     return get(name).make()
 

@@ -10,16 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.predict import explain, features, importance, modelfile, models
-from analysis.predict.base import needs
-from analysis.predict.ensemble import Average
-from analysis.predict.frame import TrainingFrame
-from analysis.predict.learners import Boosting, ExtraTrees, Forest, RidgeModel
-from analysis.predict.naming import feature_of, shown_number, shown_value
-from analysis.predict.registry import PREDICTORS
-from analysis.predict.sentences import LEAST, causes, sentence
-from analysis.predict.shapley import HISTORY, contributions, explained_exactly
-from analysis.predict.terms import schema
+from analysis.predict.explain import explain, importance
+from analysis.predict.explain.sentences import LEAST, causes, sentence
+from analysis.predict.explain.shapley import HISTORY, contributions, explained_exactly
+from analysis.predict.frame import features
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.frame.naming import feature_of, shown_number, shown_value
+from analysis.predict.frame.terms import schema
+from analysis.predict.models import modelfile, models
+from analysis.predict.predictors.base import needs
+from analysis.predict.predictors.ensemble import Average
+from analysis.predict.predictors.learners import Boosting, ExtraTrees, Forest, RidgeModel
+from analysis.predict.predictors.registry import PREDICTORS
 from analysis.store.database import Database
 
 SMALL = {

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
-from analysis.predict import features, profiles
-from analysis.predict.profiles import step_length_us
-from analysis.predict.quantities import QUANTITIES, factor, resolve
-from analysis.predict.schema import IDENTITY, FeatureSchema
-from analysis.predict.terms import all_terms, schema
+from analysis.predict.frame import features, profiles
+from analysis.predict.frame.profiles import step_length_us
+from analysis.predict.frame.quantities import QUANTITIES, factor, resolve
+from analysis.predict.frame.schema import IDENTITY, FeatureSchema
+from analysis.predict.frame.terms import all_terms, schema
 from analysis.store.database import Database
 from tests.predict.conftest import WORKLOADS, make
 

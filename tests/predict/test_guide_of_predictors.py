@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.predict.registry import PREDICTORS
-from analysis.predict.terms import schema
+from analysis.predict.frame.terms import schema
+from analysis.predict.predictors.registry import PREDICTORS
 from analysis.settings import asset
 
 GUIDE = asset("data", "guide", "predictors.md").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.predict import heavytails
-from analysis.predict.pairgp import Jobs, PairGP
+from analysis.predict.predictors import heavytails
+from analysis.predict.predictors.pairgp import Jobs, PairGP
 
 
 def _grid(count: int = 9) -> tuple[Jobs, np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.predict.intervals import LEAST_RESIDUALS, Calibration, calibrate
+from analysis.predict.evaluate.intervals import LEAST_RESIDUALS, Calibration, calibrate
 
 
 @settings(max_examples=20, deadline=None)

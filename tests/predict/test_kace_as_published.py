@@ -9,7 +9,7 @@ import pytest
 
 from analysis.errors import NotEnoughDataError
 from analysis.ingest.catalogue import load_dataset
-from analysis.predict.kace_as_published import Pairs, once, read_pairs, reproduce, split
+from analysis.predict.evaluate.kace_as_published import Pairs, once, read_pairs, reproduce, split
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

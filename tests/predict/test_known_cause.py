@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import explain, features
-from analysis.predict.learners import Boosting
-from analysis.predict.sentences import causes
-from analysis.predict.shapley import contributions
+from analysis.predict.explain import explain
+from analysis.predict.explain.sentences import causes
+from analysis.predict.explain.shapley import contributions
+from analysis.predict.frame import features
+from analysis.predict.predictors.learners import Boosting
 from analysis.sharing.sample_files import corun_rows, profile_files
 from analysis.sharing.sample_runs import Planned
 from analysis.sharing.simulate import Simulator

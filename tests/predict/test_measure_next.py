@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
-from analysis.predict import active, features
-from analysis.predict.active import Candidates
-from analysis.predict.measure_next import in_words, measure_next
-from analysis.predict.next_check import check_choice
-from analysis.predict.next_check import in_words as check_in_words
-from analysis.predict.pairgp import take
-from analysis.predict.structured import StructuredGP
+from analysis.predict.advise import active
+from analysis.predict.advise.active import Candidates
+from analysis.predict.advise.measure_next import in_words, measure_next
+from analysis.predict.advise.next_check import check_choice
+from analysis.predict.advise.next_check import in_words as check_in_words
+from analysis.predict.frame import features
+from analysis.predict.predictors.pairgp import take
+from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from analysis.store.queries import coruns
 from tests.predict.conftest import WORKLOADS, make

@@ -17,11 +17,11 @@ from sklearn.linear_model import LinearRegression
 
 from analysis.errors import ModelRefusedError, NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.memory import memory_fit
-from analysis.predict import modelfile, models
-from analysis.predict.closed_form import TrainMedian
-from analysis.predict.manifest import Manifest
-from analysis.predict.registry import PREDICTORS
-from analysis.predict.verdict import evidence_of, verdict
+from analysis.predict.models import modelfile, models
+from analysis.predict.models.manifest import Manifest
+from analysis.predict.models.verdict import evidence_of, verdict
+from analysis.predict.predictors.closed_form import TrainMedian
+from analysis.predict.predictors.registry import PREDICTORS
 from analysis.store.database import Database
 from analysis.store.queries import models as store
 from tests.predict.conftest import WORKLOADS, make
@@ -48,7 +48,7 @@ def test_a_model_knows_what_it_learned_from(shared_syn: Database, trained: Manif
 
 
 def test_a_stored_model_predicts_as_it_did(shared_syn: Database, trained: Manifest) -> None:
-    from analysis.predict import features
+    from analysis.predict.frame import features
 
     _, estimator = models.load(shared_syn, trained.model_id)
     frame = features.build(shared_syn, "syn")
@@ -216,8 +216,8 @@ def test_a_manifest_with_strange_fields_is_refused(trained: Manifest) -> None:
 
 
 def test_every_stored_predictor_is_on_the_list(shared_syn: Database) -> None:
-    from analysis.predict import features
-    from analysis.predict.base import needs
+    from analysis.predict.frame import features
+    from analysis.predict.predictors.base import needs
 
     frame = features.build(shared_syn, "syn")
     for name in ("no-interference", "train-median", "equal-share", "sm-sum", "roofline-sum", "effects", "low-rank-2",
@@ -277,7 +277,7 @@ def test_sources_of_profiles_are_traced(shared_syn: Database) -> None:
 
 def test_the_default_predictor_end_to_end(syn: Database) -> None:
     """Train, store, load, predict and explain with what every user gets first."""
-    from analysis.predict import explain
+    from analysis.predict.explain import explain
 
     model = models.train(syn, "syn")
     assert model.predictor == "stallscope"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.predict.paired import by_seed, fold_errors, holm, paired_tests
+from analysis.predict.evaluate.paired import by_seed, fold_errors, holm, paired_tests
 
 
 def _predictions(folds: int, seeds: int = 1) -> pd.DataFrame:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import NotEnoughDataError, UsageError
-from analysis.predict import features, innerfolds, protocols
-from analysis.predict.frame import TrainingFrame
+from analysis.predict.evaluate import innerfolds, protocols
+from analysis.predict.frame import features
+from analysis.predict.frame.frame import TrainingFrame
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

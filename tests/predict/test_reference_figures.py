@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.predict import features, protocols
-from analysis.predict.evaluate import evaluate
-from analysis.predict.registry import get
+from analysis.predict.evaluate import protocols
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.frame import features
+from analysis.predict.predictors.registry import get
 from analysis.store.database import Database
 
 #: (data set, GPU, figure of S = 1 and of the train median by protocol), in percent.

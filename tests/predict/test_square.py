@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.predict import models, profiles, square
+from analysis.predict.advise import square
+from analysis.predict.frame import profiles
+from analysis.predict.models import models
 from analysis.store.database import Database
 from tests.predict.conftest import WORKLOADS, make
 

@@ -8,13 +8,15 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 
-from analysis.predict import features, pairlikelihood, protocols, structured
-from analysis.predict.frame import TrainingFrame
-from analysis.predict.pairgp import Jobs, PairGP, take
-from analysis.predict.pairprofiles import ProfileReader
-from analysis.predict.profilescale import PRODUCTS, ProfileScale
-from analysis.predict.shapley import contributions
-from analysis.predict.structured import StructuredGP, _matched
+from analysis.predict.evaluate import protocols
+from analysis.predict.explain.shapley import contributions
+from analysis.predict.frame import features
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.predictors import pairlikelihood, structured
+from analysis.predict.predictors.pairgp import Jobs, PairGP, take
+from analysis.predict.predictors.pairprofiles import ProfileReader
+from analysis.predict.predictors.profilescale import PRODUCTS, ProfileScale
+from analysis.predict.predictors.structured import StructuredGP, _matched
 from analysis.store.database import Database
 from tests.predict.conftest import make
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
-from analysis.predict.counters import from_kernels
+from analysis.predict.frame.counters import from_kernels
+from analysis.predict.models import models
 from analysis.store.database import Database
 from tests.predict.conftest import known_law, make
 

@@ -13,17 +13,19 @@ import pytest
 from analysis.charts.cause_bars import cause_bars
 from analysis.errors import NotEnoughDataError, UsageError
 from analysis.ingest.bundle import import_bundle
-from analysis.ingest.format import Hints
-from analysis.ingest.guesses import suggested_workload
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.contract.guesses import suggested_workload
 from analysis.ingest.importer import import_paths
-from analysis.predict import features, modelfile, models, untrained, whiteboxcauses, whiteboxsets
-from analysis.predict.evaluate import evaluate
-from analysis.predict.explain import explain
-from analysis.predict.profiles import collect
-from analysis.predict.registry import PREDICTORS
-from analysis.predict.square import predict_pairs
-from analysis.predict.whitebox import SHARES_MODEL
-from analysis.predict.whiteboxsets import Asked, of_members, solve
+from analysis.predict.advise.square import predict_pairs
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.explain import whitebox_causes
+from analysis.predict.explain.explain import explain
+from analysis.predict.frame import features, whitebox_sets
+from analysis.predict.frame.profiles import collect
+from analysis.predict.frame.whitebox_sets import Asked, of_members, solve
+from analysis.predict.models import modelfile, models, untrained
+from analysis.predict.predictors.registry import PREDICTORS
+from analysis.predict.predictors.whitebox import SHARES_MODEL
 from analysis.report import comparison
 from analysis.settings import asset
 from analysis.sharing.causes import Cause
@@ -203,7 +205,7 @@ def test_without_stall_profiles_it_has_no_figure(database: Database) -> None:
 
 
 def test_order_repeats_and_what_is_not_known(own: Database) -> None:
-    table = whiteboxsets.attach(collect(own, "own"), own, "own")
+    table = whitebox_sets.attach(collect(own, "own"), own, "own")
     pair = Asked(GPU, "CUDA MPS", JOBS[:2])
     turned = Asked(GPU, "CUDA MPS", JOBS[1::-1])
     ranked = Asked(GPU, "CUDA MPS with priority", JOBS[:2], first=(False, True))
@@ -253,8 +255,8 @@ def test_it_says_who_takes_what_in_figures_that_add_up(own: Database) -> None:
             factors = {part.feature: part.factor for part in one.contributions}
             assert all(f"{factors[name.strip()]:.2f}" == number for name, number in named)
             assert all(factors[name.strip()] > 1.02 for name, _ in named)
-        table = whiteboxcauses.table(found)
-        assert set(table["resource"]) <= whiteboxcauses.PARTS
+        table = whitebox_causes.table(found)
+        assert set(table["resource"]) <= whitebox_causes.PARTS
         assert set(table["by"]) <= {*jobs, ""}
         assert "x" in cause_bars(table).layout.meta["alt"]
 
@@ -262,9 +264,9 @@ def test_it_says_who_takes_what_in_figures_that_add_up(own: Database) -> None:
 def test_only_what_is_asked_for_beyond_what_there_is_is_called_so() -> None:
     jobs = ("a", "b")
     over = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.7, 0.6), Cause("issue slots", 1, 0.001, 0.9, 0.9)]
-    assert whiteboxcauses.oversubscribed(jobs, over) == (
+    assert whitebox_causes.oversubscribed(jobs, over) == (
         "Asked for beyond what there is: L2 and DRAM bandwidth, 130 % (itself 70 %, b 60 %)."
     )
     under = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.3, 0.6)]
-    assert "no resource is asked for beyond" in whiteboxcauses.oversubscribed(jobs, under)
-    assert whiteboxcauses.oversubscribed(jobs, [Cause("issue slots", 1, 0.001, 0.9, 0.9)]) == ""
+    assert "no resource is asked for beyond" in whitebox_causes.oversubscribed(jobs, under)
+    assert whitebox_causes.oversubscribed(jobs, [Cause("issue slots", 1, 0.001, 0.9, 0.9)]) == ""

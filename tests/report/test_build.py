@@ -15,7 +15,7 @@ import pytest
 from analysis.errors import NotFoundError, UsageError
 from analysis.ingest.importer import import_paths
 from analysis.interference.matrix import slowdown_matrix
-from analysis.predict.evaluate import evaluate
+from analysis.predict.evaluate.evaluate import evaluate
 from analysis.report.build import dataset_report
 from analysis.report.document import Matrix, ReportDocument, Table
 from analysis.report.render import from_json, to_csv, to_html, to_json

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analysis.errors import NotFoundError
-from analysis.predict import activemodel, models
-from analysis.predict.evaluate import evaluate
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.models import activemodel, models
 from analysis.report.card import model_card
 from analysis.store.database import Database
 from tests.predict.conftest import make

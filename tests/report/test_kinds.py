@@ -12,8 +12,8 @@ from pypdf import PdfReader
 
 from analysis.errors import NotEnoughDataError, NotFoundError, StallScopeError, UsageError
 from analysis.ingest.importer import import_paths
-from analysis.predict import models
-from analysis.predict.evaluate import evaluate
+from analysis.predict.evaluate.evaluate import evaluate
+from analysis.predict.models import models
 from analysis.report import pdf
 from analysis.report.document import ReportDocument, Table
 from analysis.report.kinds import KINDS, Wanted, make

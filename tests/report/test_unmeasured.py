@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from analysis.cli import app
 from analysis.errors import NotEnoughDataError
 from analysis.ingest.importer import import_paths
-from analysis.predict import models, unmeasured
-from analysis.predict.explain import explain
+from analysis.predict.advise import unmeasured
+from analysis.predict.explain.explain import explain
+from analysis.predict.models import models
 from analysis.report.document import ReportDocument, Table
 from analysis.report.kinds import Wanted, make
 from analysis.report.render import to_csv, to_html

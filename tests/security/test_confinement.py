@@ -14,10 +14,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from analysis.errors import StallScopeError
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_all, import_paths, preview
 from analysis.ingest.mapping import TableMapping, preview_rows
-from analysis.ingest.opening import opened_files
+from analysis.ingest.source.opening import opened_files
 from analysis.interference.checks import run_checks
 from analysis.interference.matrix import slowdown_matrix
 from analysis.settings import Settings, get_settings

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.own.templates import CORUNS
 from analysis.ingest.importer import import_all, import_file
-from analysis.ingest.templates import CORUNS
 from analysis.settings import asset, get_settings
 from analysis.sharing import sample
 from analysis.sharing.sample_files import GPUS, write_sample

@@ -8,8 +8,8 @@ import pytest
 
 from analysis.errors import NotEnoughDataError, UsageError
 from analysis.ingest.bundle import import_bundle
-from analysis.ingest.format import Hints
-from analysis.ingest.guesses import suggested_workload
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.contract.guesses import suggested_workload
 from analysis.settings import asset
 from analysis.sharing.corun import states
 from analysis.sharing.mechanisms import TimeSlicing

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.ingest.aside import what_aside
+from analysis.ingest.contract.aside import what_aside
 from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.numbers import significant
-from analysis.predict.manifest import Manifest
+from analysis.predict.models.manifest import Manifest
 from analysis.report import card as cards
 from analysis.report.document import Block, Section, Table, Text
 from analysis.report.table import column, table

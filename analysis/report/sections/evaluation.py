@@ -21,7 +21,7 @@ def section(results: Sequence[Mapping[str, Any]], held_out: Callable[[str, str],
     Parameters
     ----------
     results : sequence of mapping
-        Stored evaluations, as `analysis.predict.comparison.Evaluation.summary` returns them.
+        Stored evaluations, as `analysis.predict.evaluate.comparison.Evaluation.summary` returns them.
     held_out : callable
         Gives the out-of-fold predictions of an evaluation's id and a predictor.
     """

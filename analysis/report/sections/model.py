@@ -11,12 +11,12 @@ from analysis.charts.explanations import importance_bars, waterfall
 from analysis.interference.finding import counted, named
 from analysis.interference.metrics import fairness, stp, together_per_100
 from analysis.numbers import significant, slowdown
-from analysis.predict import unanswered
-from analysis.predict.explain import Explanation
-from analysis.predict.importance import GlobalImportance
-from analysis.predict.jobs import JobPrediction
-from analysis.predict.manifest import Manifest
-from analysis.predict.naming import OWNERS
+from analysis.predict.explain.explain import Explanation
+from analysis.predict.explain.importance import GlobalImportance
+from analysis.predict.frame.naming import OWNERS
+from analysis.predict.models import unanswered
+from analysis.predict.models.jobs import JobPrediction
+from analysis.predict.models.manifest import Manifest
 from analysis.report import comparison
 from analysis.report.document import Block, Heading, Notice, Section, Text
 from analysis.report.table import column, figure, table

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.predict import changes as found_changes
-from analysis.predict.changes import Changes
-from analysis.predict.disagreement import Disagreement
+from analysis.predict.advise import changes as found_changes
+from analysis.predict.advise.changes import Changes
+from analysis.predict.explain.disagreement import Disagreement
 from analysis.report.document import Block, Notice, Section, Text
 from analysis.report.table import column, table
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from analysis.interference.finding import counted, named
-from analysis.predict.measure_next import command
-from analysis.predict.unmeasured import MOST_JOBS
+from analysis.predict.advise.measure_next import command
+from analysis.predict.advise.unmeasured import MOST_JOBS
 from analysis.report.document import Block, Section, Text
 from analysis.report.table import column, table
 

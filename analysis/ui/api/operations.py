@@ -68,7 +68,7 @@ def _datasets(database: Database, _: questions.Nothing) -> Any:
 
 
 def _models(database: Database, asked: questions.ModelsQuestion) -> Any:
-    from analysis.predict import models
+    from analysis.predict.models import models
 
     known = [card for card in models.list_models(database) if asked.dataset in (None, card.dataset)]
     fields = {"model_id", "predictor", "title", "dataset", "gpus", "mechanisms", "runs", "simulated", "created_at"}
@@ -82,7 +82,7 @@ def _matrix(database: Database, asked: questions.MatrixQuestion) -> Any:
 
 
 def _predict(database: Database, asked: questions.PredictQuestion) -> Any:
-    from analysis.predict.models import predict
+    from analysis.predict.models.models import predict
 
     found = predict(database, asked.model, asked.gpu, list(asked.jobs), asked.mechanism, asked.dataset)
     return [one.to_json() for one in found]
@@ -92,7 +92,7 @@ _MEDIA = {"json": "application/json", "html": "text/html", "csv": "text/csv"}
 
 
 def _report(database: Database, asked: questions.ReportQuestion) -> Any:
-    from analysis.predict.models import card
+    from analysis.predict.models.models import card
     from analysis.report.build import dataset_report
     from analysis.report.render import to_csv, to_html, to_json
 

@@ -23,11 +23,11 @@ from analysis.errors import (
 )
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui import access
 from analysis.ui.api import openapi, operations, reading, uploads
 from analysis.ui.api.operations import OPERATIONS, PREFIX, Operation, Rendered
 from analysis.ui.api.questions import Question
 from analysis.ui.api.tokens import Refusal, Tokens
+from analysis.ui.shell import access
 
 _log = structlog.get_logger(__name__)
 
@@ -145,7 +145,7 @@ class Interface:
 
 def _opened() -> Database:
     # Streamlit's caches want to be made once its server runs, and not when the routes are.
-    from analysis.ui.resources import database
+    from analysis.ui.shell.resources import database
 
     return database()
 

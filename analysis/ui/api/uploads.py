@@ -11,15 +11,15 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.format import Hints
+from analysis.ingest.contract.format import Hints
 from analysis.reference import gpus
 from analysis.settings import get_settings
 from analysis.ui.api.questions import ImportQuestion
 from analysis.ui.api.reading import from_pairs, limited
 from analysis.ui.api.tokens import Refusal
-from analysis.ui.resources import database, jobs
-from analysis.ui.spool import Spooled, store
-from analysis.ui.upload import KIND, load_all
+from analysis.ui.parts.upload import KIND, load_all
+from analysis.ui.shell.resources import database, jobs
+from analysis.ui.shell.spool import Spooled, store
 
 #: Uploads that are received or loaded at a time; each may be as large as the settings allow.
 MOST_AT_ONCE = 4

@@ -1,0 +1,114 @@
+"""Launches of kernels in a table of Nsight Compute: which rows belong to which, and whether they agree."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from analysis.ingest.contract.cells import Cells, Ints
+from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.formats.ncu.stall_metrics import Bools
+
+_NUMBER = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*$")
+
+
+def launches_of(cells: Cells) -> tuple[Ints, Ints]:
+    """Number the launches of a file by (table, process, ID), in the order in which they appear.
+
+    Returns
+    -------
+    tuple of ndarray
+        Launch of every row, and first row of every launch.
+    """
+    if not cells.count:
+        empty = np.zeros(0, dtype=np.int64)
+        return empty, empty
+    starts = cells.starts
+    process, number, part = cells.codes_at_starts(col.PROCESS), cells.codes_at_starts(col.ID), cells.part[starts]
+    # The rows of a launch stand together but for rare exceptions, so it is enough to number the stretches.
+    change = _changes(number) | _changes(process) | _changes(part)
+    begins = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
+    key = part[begins] * len(cells.values(col.PROCESS)) + process[begins].astype(np.int64)
+    stretch, distinct = pd.factorize(key * len(cells.values(col.ID)) + number[begins])
+    rows = starts[begins]
+    launch = np.repeat(stretch.astype(np.int64), np.diff(rows, append=cells.count))
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[stretch[::-1]] = rows[::-1]
+    return launch, first
+
+
+def _changes(codes: Ints) -> Bools:
+    """Say for every row but the first whether it differs from the one before."""
+    differs: Bools = codes[1:] != codes[:-1]
+    return differs
+
+
+def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
+    """Return one row a launch from the first row of each; texts are categories, absent where the cell is empty."""
+
+    def column(name: str) -> pd.Categorical:
+        values = cells.values(name)
+        chosen, kept = cells.codes_at(name, first), values
+        if "" in values:
+            kept = [value for value in values if value]
+            place = {value: number for number, value in enumerate(kept)}
+            chosen = np.array([place.get(value, -1) for value in values], dtype=np.int32)[chosen]
+        return pd.Categorical.from_codes(chosen, categories=pd.Index(kept, dtype=object))
+
+    return pd.DataFrame(
+        {
+            "process_id": column(col.PROCESS),
+            "launch_id": column(col.ID),
+            "name": column(col.KERNEL),
+            "grid": column(col.GRID),
+            "block": column(col.BLOCK),
+            "cc": column(col.CC),
+            "device": column(col.DEVICE),
+            "invocations": 1,
+            "line": cells.lines[first],
+        }
+    )
+
+
+def identified(cells: Cells) -> Cells:
+    """Reject rows that do not say which launch of which kernel they are of."""
+    good = np.ones(cells.count, dtype=bool)
+    for name, reason, valid in (
+        (col.ID, "the launch has no number", str.isdigit),
+        (col.PROCESS, "the process has no number", str.isdigit),
+        (col.KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
+        (col.UNIT, "the unit is a number, so a cell before it is missing", lambda text: not _NUMBER.match(text)),
+    ):
+        if name not in cells.has:
+            continue
+        fine = np.array([valid(value) for value in cells.values(name)], dtype=bool)
+        if fine.all():
+            continue
+        bad = ~fine[cells.codes(name)[0]] & good
+        for row in np.flatnonzero(bad):
+            cells.rejects.add(cells.lines[row], name, reason, cells.at(name, [int(row)])[0])
+        good &= ~bad
+    return cells if good.all() else cells.keep(good)
+
+
+def agreeing(cells: Cells, launch: Ints, first: Ints) -> Bools:
+    """Reject rows that name another kernel, grid or block than the first row of their launch."""
+    good = np.ones(cells.count, dtype=bool)
+    begins = _changes(launch[cells.starts])
+    together = int(begins.sum()) + 1 == len(first)
+    for name in (col.KERNEL, col.GRID, col.BLOCK):
+        if name not in cells.has:
+            continue
+        if together and not (_changes(cells.codes_at_starts(name)) & ~begins).any():
+            continue  # it only changes where another launch begins
+        codes, _ = cells.codes(name)
+        other = (codes != codes[first[launch]]) & good
+        for row in np.flatnonzero(other):
+            line = cells.lines[first[launch[row]]]
+            cells.rejects.add(
+                cells.lines[row], name, f"differs from line {line} of the same launch", cells.at(name, [int(row)])[0]
+            )
+        good &= ~other
+    return good

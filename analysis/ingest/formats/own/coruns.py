@@ -1,0 +1,158 @@
+"""StallScope's own table of co-runs: one row for each job of each co-run, as CSV or Parquet."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest.contract.aside import Aside
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROVENANCE, is_corun
+from analysis.ingest.formats.own.naming import MEASURES, name_rows, solo_rows, workloads
+from analysis.ingest.formats.own.reading import header, read_own
+from analysis.ingest.formats.own.rules import blank_zeros, check_rows, check_runs, fill_outcome
+from analysis.ingest.formats.own.schema import check, typed
+from analysis.ingest.formats.shared.corun_frames import RAN, run_outcome
+from analysis.ingest.text.decimals import Decimals
+from analysis.ingest.text.delimited import Sheet
+from analysis.store.parsed import FRAME_COLUMNS, Parsed
+
+#: Rule that sets rows aside: who ran beside them is not known, as a member of their run was rejected.
+PARTNER_REJECTED = "partner_rejected"
+
+_RUN = ["run_id", "gpu", "mechanism"]
+
+
+class OwnCoruns:
+    """Reads the own co-run table; see ``data/guide/own-tables.md``."""
+
+    name = "own-coruns"
+    title = "StallScope co-run table (CSV or Parquet)"
+
+    def read(self, opened: Opened) -> tuple[Sheet, Decimals, dict[str, str]]:
+        """Read the text cells under the documented names, the decimal mark, and which column was which."""
+        return read_own(opened, CORUN_COLUMNS)
+
+    def sniff(self, opened: Opened) -> bool:
+        """Say whether the header names a run and a measure of the co-run."""
+        return is_corun(header(opened))
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read, check and join the rows to runs.
+
+        Raises
+        ------
+        InputRefusedError
+            If the file can't be read, or no row of it can be used.
+        """
+        sheet, decimals, written = self.read(opened)
+        frame = blank_zeros(fill_outcome(typed(sheet, CORUN_COLUMNS, decimals)))
+        check(sheet, frame, CORUN_COLUMNS)
+        frame = name_rows(frame, hints)
+        frame, filled = _with_solos(frame, hints)
+        frame["S"] = check_rows(sheet, frame)
+        frame["slot"], lost = check_runs(sheet, frame)
+        good = frame.loc[sheet.good().index]
+        kept = good.drop(index=lost)
+        if kept.empty and good.empty:
+            first = sheet.rejected().iloc[0]
+            raise InputRefusedError(
+                f"none of {sheet.rows_read} rows can be used, the first because {first['column']} {first['reason']}",
+                "Compare the table with the template.",
+                Where(opened.name, int(first["line"]), first["column"]),
+            )
+        run, member = _runs(kept)
+        solo, warnings = solo_rows(good)
+        unknown = sorted(set(kept.loc[kept["S"].isna() & (kept["outcome"] == RAN), "workload"]))
+        if unknown:
+            named = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
+            warnings.append(f"no solo value is known for {named}: their co-runs are loaded without a slowdown")
+        if not decimals.sure:
+            warnings.append(f"the decimal mark is not certain: {decimals.reason}")
+        faster = kept["S"].median()
+        if faster < 0.9:
+            warnings.append(f"the median slowdown is {faster:.2f}: are throughput and time the wrong way round?")
+        aside = Aside()
+        if len(lost):
+            aside.add(PARTNER_REJECTED, list(lost), [sheet.raw[int(line)] for line in lost])
+        ignored = [name for name in sheet.header if name not in written and name not in PROVENANCE]
+        return Parsed(
+            format=self.name,
+            era="Parquet" if sheet.delimiter == "Parquet" else None,
+            rows_read=sheet.rows_read,
+            rejected=sheet.rejected(),
+            set_aside=dict(aside.counts),
+            frames={
+                "workload": workloads(good),
+                "run": run,
+                "member": member,
+                "solo": solo,
+                **aside.frames(opened),
+            },
+            report={
+                "encoding": opened.encoding,
+                "separator": sheet.delimiter,
+                "decimal_mark": decimals.mark,
+                "decimal_reason": decimals.reason,
+                **sheet.skipped,
+                "columns": written,
+                "columns_not_read": ignored,
+                "solos_filled_in": filled,
+                **_provenance(sheet),
+            },
+            warnings=tuple(warnings),
+        )
+
+
+def _with_solos(frame: pd.DataFrame, hints: Hints) -> tuple[pd.DataFrame, int]:
+    """Fill in solo values that stand in another row of the file, or in the data set, for the same workload and GPU."""
+    filled = 0
+    loaded = hints.solos() if hints.solos is not None else None
+    for measure in MEASURES:
+        column = f"solo_{measure}"
+        needed = frame[f"corun_{measure}"].notna() & frame[column].isna() & frame["slowdown"].isna()
+        if not needed.any():
+            continue
+        known = frame.dropna(subset=[column]).groupby(["workload", "gpu"])[column].median()
+        if loaded is not None and len(loaded):
+            there = loaded[loaded["measure"] == measure].groupby(["workload", "gpu"])["value"].median()
+            known = known.combine_first(there)
+        keys = pd.MultiIndex.from_frame(frame.loc[needed, ["workload", "gpu"]])
+        values = known.reindex(keys).to_numpy(dtype=float)
+        frame.loc[needed, column] = values
+        filled += int((values == values).sum())
+    return frame, filled
+
+
+def _provenance(sheet: Sheet) -> dict[str, dict[str, list[str]]]:
+    """Return what a capture says its runs were measured on: the distinct values of each column."""
+    found = {name: sorted(set(sheet.cells[name]) - {""})[:20] for name in PROVENANCE if name in sheet.cells}
+    return {"measured_on": found} if found else {}
+
+
+def _runs(kept: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    number = kept.groupby(_RUN, sort=False).ngroup()
+    first = kept.assign(run=number, line=kept.index).drop_duplicates("run")
+    groups = kept["outcome"].eq(RAN).groupby(number)
+    run = first[["run", "gpu", "mechanism", "line"]].assign(external_id=first["run_id"])
+    run["k"] = run["run"].map(groups.size())
+    remarks = kept["workload"].where(kept["note"] != "") + ": " + kept["note"]
+    notes = remarks.dropna().groupby(number).agg("; ".join)
+    run["note"] = run["run"].map(notes).astype(object)
+    run["note"] = run["note"].where(run["note"].notna(), None)
+    ran = run["run"].map(groups.sum())
+    run["outcome"] = [run_outcome(int(some), int(k)) for some, k in zip(ran, run["k"], strict=True)]
+    by_throughput = kept["corun_throughput"].notna() | (kept["corun_time"].isna() & kept["solo_throughput"].notna())
+    by_time = ~by_throughput & (kept["corun_time"].notna() | kept["solo_time"].notna())
+    member = kept.assign(
+        run=number,
+        slot=kept["slot"].astype(int),
+        measure=pd.Series("slowdown", index=kept.index).mask(by_time, "time").mask(by_throughput, "throughput"),
+        solo_value=kept["solo_time"].where(by_time).fillna(kept["solo_throughput"].where(by_throughput)),
+        corun_value=kept["corun_time"].where(by_time).fillna(kept["corun_throughput"].where(by_throughput)),
+        slowdown=kept["S"],
+    )
+    for name in ("unit", "memory_kind", "mig_profile", "priority"):
+        member[name] = member[name].mask(member[name] == "", None)
+    columns = [name for name in FRAME_COLUMNS["member"] if name in member.columns]
+    return run.reset_index(drop=True), member[columns].reset_index(drop=True)

@@ -1,0 +1,169 @@
+"""StallScope's own table of profiles: kernels of a workload alone, or figures of the whole workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.contract.kernel_names import short_name
+from analysis.ingest.formats.own.columns import PROFILE_COLUMNS, is_profile
+from analysis.ingest.formats.own.metrics import Metric, metric
+from analysis.ingest.formats.own.naming import name_rows, solo_rows, workloads
+from analysis.ingest.formats.own.reading import header, read_own
+from analysis.ingest.formats.own.schema import check, typed
+from analysis.ingest.text.decimals import Decimals
+from analysis.ingest.text.delimited import Sheet
+from analysis.store.parsed import Parsed
+
+
+class OwnProfiles:
+    """Reads the own profile table; see ``data/guide/own-tables.md``."""
+
+    name = "own-profiles"
+    title = "StallScope profile table (CSV or Parquet)"
+
+    def read(self, opened: Opened) -> tuple[Sheet, Decimals, dict[str, str]]:
+        """Read the text cells under the documented names, the decimal mark, and which column was which."""
+        return read_own(opened, PROFILE_COLUMNS)
+
+    def sniff(self, opened: Opened) -> bool:
+        """Say whether the header names a workload and something measured of it alone, and no run."""
+        return is_profile(header(opened))
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read and check the rows.
+
+        Raises
+        ------
+        InputRefusedError
+            If the file can't be read, or no row of it can be used.
+        """
+        sheet, decimals, written = self.read(opened)
+        extra = [name for name in sheet.header if name not in written]
+        frame = typed(sheet, PROFILE_COLUMNS, decimals)
+        check(sheet, frame, PROFILE_COLUMNS)
+        frame = name_rows(frame, hints)
+        values, ignored = _metrics(sheet, extra, decimals)
+        _check(sheet, frame, values)
+        good = frame.loc[sheet.good().index]
+        if good.empty:
+            first = sheet.rejected().iloc[0]
+            raise InputRefusedError(
+                f"none of {sheet.rows_read} rows can be used, the first because {first['column']} {first['reason']}",
+                "Compare the table with the template.",
+                Where(opened.name, int(first["line"]), first["column"]),
+            )
+        metrics = {name: metric(name) for name in values}
+        solo, warnings = solo_rows(good)
+        if not decimals.sure:
+            warnings.append(f"the decimal mark is not certain: {decimals.reason}")
+        kernels = good[good["kernel"] != ""]
+        if len(kernels) and kernels["duration_us"].isna().any():
+            warnings.append("some kernels have no duration: stall shares over them can't be weighted by time")
+        return Parsed(
+            format=self.name,
+            era="Parquet" if sheet.delimiter == "Parquet" else None,
+            rows_read=sheet.rows_read,
+            rejected=sheet.rejected(),
+            frames={
+                "workload": workloads(good),
+                "solo": solo,
+                "feature": _features(good[good["kernel"] == ""], values, metrics),
+                **_kernels(kernels, values, metrics),
+            },
+            report={
+                "encoding": opened.encoding,
+                "separator": sheet.delimiter,
+                "decimal_mark": decimals.mark,
+                "decimal_reason": decimals.reason,
+                **sheet.skipped,
+                "columns": written,
+                "metrics": [found.name for found in metrics.values()],
+                "columns_not_read": ignored,
+            },
+            warnings=tuple(warnings),
+        )
+
+
+def _metrics(sheet: Sheet, extra: Sequence[str], decimals: Decimals) -> tuple[dict[str, pd.Series[float]], list[str]]:
+    """Take the columns in which every filled cell but a few is a number; the others are names or remarks."""
+    values: dict[str, pd.Series[float]] = {}
+    ignored = []
+    for name in extra:
+        text = sheet.cells[name]
+        empty = text.str.casefold().isin(["", "n/a", "na", "nan", "-"])
+        parsed = {cell: decimals.number(cell) for cell in set(text[~empty])}
+        numbers = text.map(parsed).astype(float)
+        wrong = numbers.isna() & ~empty
+        if not name or wrong.sum() * 2 > (~empty).sum() or empty.all():
+            ignored.append(name)
+            continue
+        sheet.reject(wrong.index[wrong], name, "isn't a number")
+        values[name] = numbers
+    return values, ignored
+
+
+def _check(sheet: Sheet, frame: pd.DataFrame, values: dict[str, pd.Series[float]]) -> None:
+    sheet.reject(frame.index[frame["workload"] == ""], "workload", "is empty, and so is the model")
+    sheet.reject(frame.index[frame["gpu"] == ""], "gpu", "is empty")
+    measured = frame[["solo_throughput", "solo_time", "peak_memory_mib", "duration_us"]].notna().any(axis=1)
+    for numbers in values.values():
+        measured |= numbers.notna()
+    sheet.reject(frame.index[~measured & (frame["kernel"] == "")], None, "holds no figure")
+    whole = frame[frame["kernel"] == ""]
+    again = whole.index[whole.duplicated(["workload", "gpu"])]
+    sheet.reject(again, "workload", "has figures of the whole workload a second time on this GPU")
+
+
+def _kernels(
+    rows: pd.DataFrame, values: dict[str, pd.Series[float]], metrics: dict[str, Metric]
+) -> dict[str, pd.DataFrame]:
+    if rows.empty:
+        return {}
+    launch = pd.Series(range(len(rows)), index=rows.index)
+    kernel = pd.DataFrame(
+        {
+            "launch": launch,
+            "workload": rows["workload"],
+            "gpu": rows["gpu"],
+            "launch_id": launch.astype(str),
+            "name": rows["kernel"],
+            "short_name": rows["kernel"].map(short_name),
+            "grid": rows["grid"].mask(rows["grid"] == "", None),
+            "block": rows["block"].mask(rows["block"] == "", None),
+            "invocations": rows["invocations"].fillna(1).astype("int64"),
+            "duration_ns": rows["duration_us"] * 1e3,
+            "line": rows.index,
+        }
+    )
+    blocks = [
+        pd.DataFrame(
+            {
+                "launch": launch, "line": rows.index, "section": "own table", "metric": metrics[name].name,
+                "unit": metrics[name].base, "value": numbers.reindex(rows.index) * metrics[name].factor,
+                "family": metrics[name].family, "reason": metrics[name].reason,
+            }
+        ).dropna(subset=["value"])
+        for name, numbers in values.items()
+    ]  # fmt: skip
+    frames = {"kernel": kernel.reset_index(drop=True)}
+    if blocks:
+        frames["kernel_metric"] = pd.concat(blocks, ignore_index=True)
+    return frames
+
+
+def _features(rows: pd.DataFrame, values: dict[str, pd.Series[float]], metrics: dict[str, Metric]) -> pd.DataFrame:
+    blocks = [
+        pd.DataFrame(
+            {
+                "workload": rows["workload"], "gpu": rows["gpu"], "name": metrics[name].name,
+                "value": numbers.reindex(rows.index), "unit": metrics[name].unit,
+            }
+        ).dropna(subset=["value"])
+        for name, numbers in values.items()
+    ]  # fmt: skip
+    columns = ["workload", "gpu", "name", "value", "unit"]
+    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame(columns=columns)

@@ -1,0 +1,127 @@
+"""Opens an own table, CSV or Parquet, as text cells under the documented names of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest.contract.format import Opened
+from analysis.ingest.formats.own.columns import Column, known
+from analysis.ingest.text.decimals import Decimals, decide
+from analysis.ingest.text.delimited import MAX_COLUMNS, Sheet, header_of, read_sheet
+from analysis.settings import get_settings
+
+_PARQUET = b"PAR1"
+
+
+def is_parquet(opened: Opened) -> bool:
+    """Say whether the bytes begin as Parquet."""
+    return opened.magic.startswith(_PARQUET)
+
+
+def header(opened: Opened) -> tuple[str, ...]:
+    """Return the column names of a CSV or Parquet file; empty where it can't be read."""
+    if not is_parquet(opened):
+        return header_of(opened)[0]
+    try:
+        return tuple(pq.read_schema(opened.path).names)
+    except (pa.ArrowException, OSError, ValueError):
+        return ()
+
+
+def read_sheet_of(opened: Opened) -> Sheet:
+    """Read the table as text cells under the names that it writes.
+
+    Raises
+    ------
+    InputRefusedError
+        If the file can't be read.
+    """
+    return _read_parquet(opened) if is_parquet(opened) else read_sheet(opened)
+
+
+def read_own(opened: Opened, columns: Sequence[Column]) -> tuple[Sheet, Decimals, dict[str, str]]:
+    """Read the table and name its known columns as documented; other columns keep their names.
+
+    Parameters
+    ----------
+    opened : Opened
+        The file.
+    columns : sequence of Column
+        The documented columns.
+
+    Returns
+    -------
+    sheet : Sheet
+        Text cells.
+    decimals : Decimals
+        The decision on the decimal mark, taken from all columns that hold numbers.
+    written : dict of str to str
+        Documented name -> name in the file, for those that the file has.
+
+    Raises
+    ------
+    InputRefusedError
+        If the file can't be read, or two of its columns mean the same.
+    """
+    sheet = read_sheet_of(opened)
+    names = known(sheet.header, columns)
+    written: dict[str, str] = {}
+    for name, meaning in names.items():
+        if meaning in written:
+            raise InputRefusedError(
+                f"the columns {written[meaning]!r} and {name!r} both mean {meaning}",
+                "Keep one of them.",
+                Where(opened.name),
+            )
+        written[meaning] = name
+    sheet.cells = sheet.cells.rename(columns=names)
+    sheet.header = tuple(names.get(name, name) for name in sheet.header)
+    if is_parquet(opened):
+        return sheet, Decimals(".", "numbers are stored as numbers"), written
+    numeric = [column.name for column in columns if column.kind != "text" and column.name in written]
+    cells = {cell: None for name in numeric for cell in sheet.cells[name]}
+    return sheet, decide(cells, sheet.delimiter), written
+
+
+def _read_parquet(opened: Opened) -> Sheet:
+    where = Where(opened.name)
+    try:
+        file = pq.ParquetFile(opened.path)
+        meta = file.metadata
+        size = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
+        if meta.num_columns > MAX_COLUMNS or size > get_settings().max_unpacked_bytes // 4:
+            raise InputRefusedError(
+                f"the table has {meta.num_columns:,} columns and {size >> 20:,} MiB",
+                "Keep the columns that are needed.",
+                where,
+            )
+        table = file.read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputRefusedError(
+            f"the Parquet file can't be read ({str(error).splitlines()[0][:120]})", "Write it again.", where
+        ) from error
+    if not table.num_rows:
+        raise InputRefusedError("the table has no rows", "Export it again, with its data.", where)
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InputRefusedError("the table repeats a column", "Give every column a name of its own.", where)
+    # A Parquet file has no lines: rows are counted from 1.
+    at = pd.RangeIndex(1, table.num_rows + 1, name="line")
+    cells = pd.DataFrame(
+        {name: [_text(value) for value in table.column(name).to_pylist()] for name in table.column_names}, index=at
+    ).astype(object)
+    raw = {int(line): ", ".join(row) for line, row in zip(at, cells.itertuples(index=False, name=None), strict=True)}
+    return Sheet(tuple(table.column_names), cells, "Parquet", raw)
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value).strip()

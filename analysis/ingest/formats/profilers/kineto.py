@@ -1,0 +1,165 @@
+"""Traces of PyTorch's profiler (Kineto): the launches of kernels in them, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.formats.profilers.json_events import TraceFile
+from analysis.ingest.formats.shared.tool_profile import Account, build
+from analysis.store.parsed import REJECTED_COLUMNS, Parsed
+
+_MARK = re.compile(r'"traceEvents"\s*:|^\s*\[\s*\{[^{}]*"ph"\s*:')
+_ARGS = (
+    ("registers per thread", "launch__registers_per_thread", "register/thread"),
+    ("shared memory", "launch__shared_mem_per_block", "byte"),
+    ("blocks per SM", "kineto.blocks_per_sm", "block"),
+    ("warps per SM", "kineto.warps_per_sm", "warp"),
+    # Computed from the launch's geometry and capped by its waves: not what ncu measures as achieved occupancy.
+    ("est. achieved occupancy %", "kineto.estimated_occupancy", "%"),
+    ("theoretical occupancy %", "kineto.estimated_occupancy", "%"),
+)  # fmt: skip
+
+
+class Kineto:
+    """Reads ``torch.profiler``'s Chrome trace, plain or gzipped."""
+
+    name = "kineto-trace"
+    title = "PyTorch profiler trace"
+
+    def sniff(self, opened: Opened) -> bool:
+        """Say whether this is JSON with a list of trace events."""
+        return opened.text is not None and bool(_MARK.search(opened.head[: 1 << 16] or ""))
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read the launches; only events of the category ``kernel`` are kernels.
+
+        Raises
+        ------
+        InputRefusedError
+            If there is no kernel in it, or the trace is cut off.
+        """
+        if opened.text is None:
+            raise InputRefusedError("this is no text", "Export the trace again.", Where(opened.name))
+        trace = TraceFile(opened.text, opened.name)
+        kinds: Counter[str] = Counter()
+        launches: list[dict[str, Any]] = []
+        metrics: list[tuple[int, int, str, str, float]] = []
+        rejected: list[tuple[int, str | None, str, str]] = []
+        seen = 0
+        for line, event in trace.events():
+            category = str(event.get("cat", event.get("ph", "")))
+            if category.casefold() != "kernel" or event.get("ph", "X") != "X":
+                kinds[category] += 1
+                continue
+            seen += 1
+            fault = _fault(event)
+            if fault is not None:
+                # Several events may stand in one line: the number of the event keeps them apart.
+                rejected.append((line, fault[0], fault[1], str(event)[:500]))
+                continue
+            launches.append(_launch(event, line))
+            metrics += _metrics(event, len(launches) - 1, line)
+        devices = {
+            str(item.get("id", place)): item
+            for place, item in enumerate(trace.around.get("deviceProperties") or [])
+            if isinstance(item, dict)
+        }
+        if not launches:
+            shown = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(4)) or "none at all"
+            raise InputRefusedError(
+                f"there is no launch of a kernel among the events ({shown})"
+                if not rejected
+                else f"none of its {seen:,} kernels can be used, the first because {rejected[0][2]}",
+                "Record on a GPU, with torch.profiler.profile(activities=[ProfilerActivity.CUDA]).",
+                Where(opened.name),
+            )
+        kernel = pd.DataFrame(launches)
+        names = {key: f"{item.get('name')} ({key})" for key, item in devices.items() if item.get("name")}
+        ccs = {
+            names[key]: f"{item['computeMajor']}.{item.get('computeMinor', 0)}"
+            for key, item in devices.items()
+            if key in names and "computeMajor" in item
+        }
+        ran_on = kernel["device"].nunique()
+        kernel["device"] = [names.get(key) for key in kernel["device"]]
+        table = pd.DataFrame(metrics, columns=["launch", "line", "metric", "unit", "value"]).assign(section="kineto")
+        warnings = []
+        if (table["metric"] == "kineto.estimated_occupancy").any():
+            warnings.append(
+                "The occupancy is the profiler's estimate from the size of each launch; it is not comparable with the "
+                "achieved occupancy of Nsight Compute."
+            )
+        if ran_on > 1:
+            warnings.append(f"The kernels ran on {ran_on} GPUs; the device is kept with each launch.")
+        return build(
+            self.name, opened, hints, kernel, table,
+            Account(seen, pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS)), faulty=len(rejected)),
+            era=f"schema {trace.around['schemaVersion']}" if "schemaVersion" in trace.around else None, ccs=ccs,
+            report={"other_events": dict(kinds.most_common()), "duration_from": "dur of each kernel event"},
+            warnings=warnings,
+        )  # fmt: skip
+
+
+def _fault(event: dict[str, Any]) -> tuple[str, str] | None:
+    if not isinstance(event.get("name"), str) or not event["name"].strip():
+        return "name", "the kernel has no name"
+    duration = _number(event.get("dur"))
+    if np.isnan(duration):
+        return "dur", "the duration is missing or no number"
+    if duration < 0:
+        return "dur", "the duration is negative"
+    return None
+
+
+def _launch(event: dict[str, Any], line: int) -> dict[str, Any]:
+    args = _args(event)
+    duration = _number(event["dur"])
+    return {
+        "launch_id": None if args.get("correlation") is None else str(args["correlation"]),
+        "name": event["name"].strip(),
+        "grid": _dims(args.get("grid")),
+        "block": _dims(args.get("block")),
+        "device": str(args.get("device", "0")),
+        "invocations": 1,
+        # Times are in microseconds; a rounded zero says nothing.
+        "duration_ns": duration * 1e3 if duration > 0 else np.nan,
+        "line": line,
+    }
+
+
+def _metrics(event: dict[str, Any], launch: int, line: int) -> list[tuple[int, int, str, str, float]]:
+    args = _args(event)
+    found = [(launch, line, metric, unit, _number(args[key])) for key, metric, unit in _ARGS if key in args]
+    return [row for row in found if not np.isnan(row[-1])]
+
+
+def _args(event: dict[str, Any]) -> dict[str, Any]:
+    args = event.get("args")
+    return args if isinstance(args, dict) else {}
+
+
+def _dims(value: Any) -> str | None:
+    if (
+        isinstance(value, list)
+        and len(value) == 3
+        and all(isinstance(part, int | float) and np.isfinite(_number(part)) for part in value)
+    ):
+        return f"({', '.join(str(int(part)) for part in value)})"
+    return None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool):
+        return np.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+    return number if np.isfinite(number) else np.nan

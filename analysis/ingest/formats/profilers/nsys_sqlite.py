@@ -1,0 +1,265 @@
+"""Exports of Nsight Systems as SQLite: every launch of a kernel on its GPU, and samples of GPU metrics."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import InputRefusedError, Where
+from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.formats.profilers import nsys_samples
+from analysis.ingest.formats.profilers.nsys_samples import Samples
+from analysis.ingest.formats.shared import samples as telemetry
+from analysis.ingest.formats.shared.tool_profile import Account, build, dims
+from analysis.store.parsed import REJECTED_COLUMNS, Parsed
+
+_MAGIC = b"SQLite format 3\x00"
+KERNELS, STRINGS, GPU = "CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "TARGET_INFO_GPU"
+_EXPORT = "nsys export --type sqlite --output profile.sqlite PROFILE.nsys-rep"
+#: Tables of other activities, to say what the file holds beside kernels.
+_OTHER = {
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "copies of memory", "CUPTI_ACTIVITY_KIND_MEMSET": "fills of memory",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "calls of the runtime", "NVTX_EVENTS": "NVTX ranges",
+}  # fmt: skip
+_NAMES = ("demangledName", "shortName", "mangledName")
+_METRICS = (
+    ("registersPerThread", "launch__registers_per_thread", "register/thread"),
+    ("staticSharedMemory", "launch__shared_mem_per_block_static", "byte"),
+    ("dynamicSharedMemory", "launch__shared_mem_per_block_dynamic", "byte"),
+)  # fmt: skip
+
+
+class NsysSqlite:
+    """Reads ``nsys export --type sqlite``, and the file that ``nsys stats`` leaves beside the report."""
+
+    name = "nsys-sqlite"
+    title = "Nsight Systems, SQLite export"
+
+    def sniff(self, opened: Opened) -> bool:
+        """Say whether this is a database with the tables of Nsight Systems."""
+        if not opened.magic.startswith(_MAGIC):
+            return False
+        tables = _tables(opened.path)
+        return bool({STRINGS, "META_DATA_EXPORT", "META_DATA_CAPTURE"} & tables) or any(
+            name.startswith("CUPTI_ACTIVITY") for name in tables
+        )
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read the launches; tables that are absent had no rows.
+
+        Raises
+        ------
+        InputRefusedError
+            If there is no kernel in it, a column is missing, or the database is damaged.
+        """
+        where = Where(opened.name)
+        tables = _tables(opened.path)
+        try:
+            with closing(_connect(opened.path)) as connection:
+                devices = _devices(connection, tables)
+                columns = _columns(connection, nsys_samples.SAMPLES) if nsys_samples.SAMPLES in tables else set()
+                samples = nsys_samples.read_samples(connection, tables, columns, devices, hints)
+                if KERNELS not in tables:
+                    return self._samples_only(opened, hints, samples, tables)
+                rows = _launches(connection, where)
+                beside = {what: _count(connection, table) for table, what in _OTHER.items() if table in tables}
+                version = _version(connection, tables)
+        except (sqlite3.Error, pd.errors.DatabaseError, OverflowError, UnicodeDecodeError) as error:
+            raise InputRefusedError(
+                f"the database can't be read ({str(error)[:120]})", f"Export it again with `{_EXPORT}`.", where
+            ) from error
+        bad = _faults(rows)
+        kept = rows[bad == ""].reset_index(drop=True)
+        if kept.empty:
+            raise InputRefusedError(
+                f"none of its {len(rows):,} launches can be used, the first because {next(iter(bad), 'there is none')}",
+                f"Export it again with `{_EXPORT}`.",
+                where,
+            )
+        kernel = _kernel(kept, devices)
+        ccs = {str(row["name"]): str(row["cc"]) for row in devices.to_dict("records") if row["cc"]}
+        aside = [f"{count:,} {what}" for what, count in beside.items() if count]
+        warnings = [f"Beside kernels the file holds {', '.join(aside)}; they are not loaded."] if aside else []
+        if kernel["device"].nunique() > 1 or kept["deviceId"].nunique() > 1:
+            warnings.append(
+                f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch."
+            )
+        parsed = build(
+            self.name, opened, hints, kernel, _metrics(kept), Account(len(rows), _rejected(rows, bad)),
+            era=f"schema {version}" if version else None, ccs=ccs,
+            report={"tables": len(tables), "beside": beside, "duration_from": "start and end of each launch",
+                    "gpus": devices.to_dict("records")},
+            warnings=warnings,
+        )  # fmt: skip
+        return parsed if samples is None else _with_samples(parsed, samples)
+
+    def _samples_only(self, opened: Opened, hints: Hints, samples: Samples | None, tables: set[str]) -> Parsed:
+        """Read an export without kernels: samples of GPU metrics are of use alone, anything else is refused."""
+        if samples is None:
+            held = ", ".join(sorted(what for table, what in _OTHER.items() if table in tables))
+            raise InputRefusedError(
+                f"there is no kernel in this export of Nsight Systems ({held or 'no activity of a GPU'})",
+                "Record CUDA with `nsys profile --trace=cuda --output profile YOUR COMMAND`, check that the program "
+                f"ran on the GPU, and export with `{_EXPORT}`.",
+                Where(opened.name),
+            )
+        return telemetry.build(
+            self.name, opened, hints, samples.readings, Account(samples.read, samples.rejected),
+            era="GPU metrics", warnings=_undated(samples),
+        )  # fmt: skip
+
+
+def _with_samples(parsed: Parsed, samples: Samples) -> Parsed:
+    """Put samples beside the launches of the same recording."""
+    table = samples.readings.table()
+    rejected = [frame for frame in (parsed.rejected, samples.rejected) if len(frame)]
+    told = f"{table.num_rows:,} samples of GPU metrics were loaded as telemetry."
+    return replace(
+        parsed,
+        rows_read=parsed.rows_read + samples.read,
+        rejected=pd.concat(rejected, ignore_index=True) if rejected else parsed.rejected,
+        # Launches and samples are numbered anew in each table, so lines don't count the rejected rows.
+        faulty_rows=len(parsed.rejected) + len(samples.rejected),
+        frames={**parsed.frames, "telemetry": table},
+        report={**parsed.report, "samples": table.num_rows, "counters": sorted(set(table.column("name").to_pylist()))},
+        warnings=(*parsed.warnings, told, *_undated(samples)),
+    )
+
+
+def _undated(samples: Samples) -> list[str]:
+    if samples.dated:
+        return []
+    return ["The export does not say when the recording began: times of its samples count from 1970."]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open read-only; `immutable` keeps SQLite from looking for a journal beside the file."""
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    return connection
+
+
+def _tables(path: Path) -> set[str]:
+    try:
+        with closing(_connect(path)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return set()
+    return {str(row[0]) for row in found}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in connection.execute(f'PRAGMA table_info("{table}")')}
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    return int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+
+
+def _launches(connection: sqlite3.Connection, where: Where) -> pd.DataFrame:
+    there = _columns(connection, KERNELS)
+    naming = [name for name in _NAMES if name in there]
+    missing = {"start", "end"} - there
+    if missing or not naming:
+        lacking = ", ".join(sorted(missing)) or "demangledName"
+        raise InputRefusedError(
+            f"the table of kernels lacks the column {lacking}", f"Export it again with `{_EXPORT}`.", where
+        )
+    wanted = [
+        name for name in ("deviceId", "correlationId", "globalPid", "gridX", "gridY", "gridZ", "blockX", "blockY",
+                          "blockZ", *(metric for metric, _, _ in _METRICS)) if name in there
+    ]  # fmt: skip
+    picked = "".join(f', k."{name}"' for name in wanted)
+    # Names are numbers into the table of strings; very old exports write the text itself.
+    strings = bool(_columns(connection, STRINGS))
+    joins = "".join(f" LEFT JOIN {STRINGS} s{i} ON s{i}.id = k.{name}" for i, name in enumerate(naming) if strings)
+    texts = [f"s{i}.value" for i in range(len(naming))] if strings else [f"k.{name}" for name in naming]
+    named = texts[0] if len(texts) == 1 else f"coalesce({', '.join(texts)})"
+    frame = pd.read_sql_query(
+        f'SELECT k.rowid AS line, k."start", k."end", {named} AS name{picked} FROM {KERNELS} k{joins} ORDER BY k.rowid',
+        connection,
+    )
+    if "deviceId" not in frame:
+        frame["deviceId"] = 0
+    return frame
+
+
+def _devices(connection: sqlite3.Connection, tables: set[str]) -> pd.DataFrame:
+    """Return id, name and compute capability of the GPUs."""
+    if GPU not in tables:
+        return pd.DataFrame({"id": [], "name": [], "cc": []}).astype({"name": object, "cc": object})
+    there = _columns(connection, GPU)
+    number = "cuDevice" if "cuDevice" in there else "id" if "id" in there else "rowid - 1"
+    cc = "computeMajor || '.' || computeMinor" if {"computeMajor", "computeMinor"} <= there else "NULL"
+    found = pd.read_sql_query(f"SELECT {number} AS id, name, {cc} AS cc FROM {GPU} ORDER BY 1", connection)
+    if found["id"].isna().any():
+        found["id"] = range(len(found))
+    return found.astype({"name": object, "cc": object})
+
+
+def _version(connection: sqlite3.Connection, tables: set[str]) -> str | None:
+    if "META_DATA_EXPORT" not in tables:
+        return None
+    found = dict(connection.execute("SELECT name, value FROM META_DATA_EXPORT").fetchall())
+    value = found.get("EXPORT_SCHEMA_VERSION")
+    return None if value is None else str(value)
+
+
+def _faults(rows: pd.DataFrame) -> pd.Series[str]:
+    start, end = (pd.to_numeric(rows[name], errors="coerce") for name in ("start", "end"))
+    name = rows["name"].astype(object)
+    bad = pd.Series("", index=rows.index, dtype=object)
+    bad[~(end > start)] = "its end is not after its start"
+    bad[start.isna() | end.isna()] = "its start or end is missing"
+    bad[name.isna() | (name == "")] = "the kernel has no name"
+    return bad
+
+
+def _rejected(rows: pd.DataFrame, bad: pd.Series[str]) -> pd.DataFrame:
+    wrong = rows[bad != ""]
+    table = [
+        (int(row["line"]), None, reason, f"start {row['start']}, end {row['end']}, name {row['name']}"[:500])
+        for row, reason in zip(wrong.to_dict("records"), bad[bad != ""], strict=True)
+    ]
+    return pd.DataFrame(table, columns=list(REJECTED_COLUMNS))
+
+
+def _kernel(kept: pd.DataFrame, devices: pd.DataFrame) -> pd.DataFrame:
+    names = {int(row["id"]): f"{row['name']} ({int(row['id'])})" for row in devices.to_dict("records") if row["name"]}
+    count = len(kept)
+    grid = {"gridX", "gridY", "gridZ"} <= set(kept.columns)
+    block = {"blockX", "blockY", "blockZ"} <= set(kept.columns)
+    device = pd.to_numeric(kept["deviceId"], errors="coerce").fillna(-1).astype("int64")
+    return pd.DataFrame(
+        {
+            "process_id": _text(kept, "globalPid"),
+            "launch_id": _text(kept, "correlationId") if "correlationId" in kept else kept["line"].astype(str),
+            "name": kept["name"].astype(object),
+            "grid": dims(kept, ("gridX", "gridY", "gridZ")) if grid else [None] * count,
+            "block": dims(kept, ("blockX", "blockY", "blockZ")) if block else [None] * count,
+            "device": [names.get(number) for number in device],
+            "invocations": 1,
+            "duration_ns": (kept["end"] - kept["start"]).astype(float),
+            "line": kept["line"],
+        }
+    )
+
+
+def _text(kept: pd.DataFrame, column: str) -> list[str | None]:
+    if column not in kept:
+        return [None] * len(kept)
+    return [None if value is None or value != value else str(int(value)) for value in kept[column]]
+
+
+def _metrics(kept: pd.DataFrame) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame({"launch": np.arange(len(kept)), "line": kept["line"], "section": "launch", "metric": metric,
+                      "unit": unit, "value": pd.to_numeric(kept[column], errors="coerce")}).dropna(subset=["value"])
+        for column, metric, unit in _METRICS if column in kept
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -1,0 +1,4 @@
+"""From what a user gives to clean text: opening, unpacking archives, reading ahead while hashing.
+
+Start with `opening`.
+"""

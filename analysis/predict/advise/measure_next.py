@@ -1,0 +1,294 @@
+"""Which co-runs of a workload should be measured next, so that its slowdown is known best."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
+from analysis.numbers import significant
+from analysis.predict.advise import active
+from analysis.predict.advise.active import Candidates
+from analysis.predict.evaluate import execution
+from analysis.predict.evaluate.evaluate import LEAST_RUNS
+from analysis.predict.evaluate.execution import Progress
+from analysis.predict.evaluate.selection import resolve_gpus
+from analysis.predict.frame import features
+from analysis.predict.frame import profiles as solo_profiles
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.frame.schema import Floats
+from analysis.predict.predictors.pairgp import take
+from analysis.predict.predictors.structured import StructuredGP
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns
+from analysis.store.queries.sources import require_dataset
+
+#: Partners that are weighed at most; beyond, those the data set measured most.
+MOST_PARTNERS = 250
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One co-run to measure.
+
+    Attributes
+    ----------
+    rank : int
+        1 is the first to measure.
+    workload, co_workload : str
+        The workload and its partner; the same name twice is two instances of it.
+    expected_error : float
+        Expected error of the workload's pairs after this run and those before it, percent.
+    gain : float
+        By how much this run lowers it, percentage points.
+    random_error : float
+        The same after as many runs chosen by lot, percent.
+    command : str
+        How to measure it.
+    """
+
+    rank: int
+    workload: str
+    co_workload: str
+    expected_error: float
+    gain: float
+    random_error: float
+    command: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure next.
+
+    Attributes
+    ----------
+    dataset, workload, gpu, mechanism : str
+        What it is about.
+    expected_error : float
+        Expected error of the workload's pairs as things stand, percent.
+    measured : int
+        Runs of the workload that are measured already.
+    partners : int
+        Workloads that it could be measured beside.
+    profiled : bool
+        Whether anything is known of the workload alone.
+    simulated : bool
+        Whether a simulator made the co-runs that this is learnt from.
+    runs : int
+        Measured runs behind the choice.
+    suggestions : tuple of Suggestion
+        The best first.
+    notes : tuple of str
+        What to bear in mind.
+    """
+
+    dataset: str
+    workload: str
+    gpu: str
+    mechanism: str
+    expected_error: float
+    measured: int
+    partners: int
+    profiled: bool
+    simulated: bool
+    runs: int
+    suggestions: tuple[Suggestion, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+    def table(self) -> pd.DataFrame:
+        """Return the suggestions, one row each."""
+        return pd.DataFrame([asdict(one) for one in self.suggestions], columns=list(Suggestion.__annotations__))
+
+
+def measure_next(
+    database: Database,
+    dataset: str,
+    workload: str,
+    runs: int = 5,
+    gpu: str | None = None,
+    mechanism: str | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Choose the co-runs of a workload whose measurement lowers the error of its predictions most.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        Data set with the measured co-runs of other workloads.
+    workload : str
+        The workload; its profile is used where there is one.
+    runs : int
+        Co-runs to choose.
+    gpu, mechanism : str, optional
+        Where and how; by default those with the most measured runs.
+    progress : callable, optional
+        As in `evaluate.evaluate`.
+
+    Returns
+    -------
+    Plan
+        The choice, with what it is expected to bring beside a choice by lot.
+
+    Raises
+    ------
+    NotFoundError
+        If nothing is known of the workload.
+    NotEnoughDataError
+        With fewer than 30 measured runs to learn from, or when every pair of it is measured.
+    UsageError
+        If `runs` is below 1.
+    """
+    if runs < 1:
+        raise UsageError(f"{runs} runs can't be chosen", "Ask for at least one with --runs.")
+    require_dataset(database, dataset)
+    where, how = _place(database, dataset, gpu, mechanism)
+    frame = features.build(database, dataset, [where], [how])
+    if frame.runs < LEAST_RUNS:
+        raise NotEnoughDataError(
+            f"data set {dataset} has {frame.runs} measured runs on {where} under {how}; a choice needs {LEAST_RUNS}",
+            "Measure pairs of workloads that you have first, each beside at least two others.",
+        )
+    table = solo_profiles.collect(database, dataset)
+    names = partners_of(frame, workload)
+    if workload not in set(table.index.get_level_values("workload")) | set(frame.workloads):
+        raise NotFoundError(
+            f"there is no workload {workload!r} in data set {dataset}",
+            f"Import its profile with --dataset {shlex.quote(dataset)}, or check the name's spelling.",
+        )
+    done = _measured_partners(database, dataset, where, how, workload)
+    open_names = [name for name in names if name not in done]
+    if not open_names:
+        raise NotEnoughDataError(
+            f"every pair of {workload} is measured on {where} under {how}",
+            "Name another GPU, or another workload.",
+        )
+    (_, model), = execution.run(
+        lambda _: StructuredGP().fit(frame.X, frame.y), ["fit"], progress, describe=lambda _: "learning from the runs"
+    )  # fmt: skip
+    X = features.rows_for_sets(table, [(workload, name) for name in open_names], where, how)
+    weighed = candidates_of(model, X)[0]
+    chosen = active.greedy(weighed, runs)
+    lot = active.at_random(weighed, len(chosen))
+    before = active.expected_error(weighed)
+    suggestions, last = [], before
+    for rank, ((number, error), by_lot) in enumerate(zip(chosen, lot, strict=True), start=1):
+        partner = open_names[number]
+        suggestions.append(
+            Suggestion(rank, workload, partner, error, last - error, by_lot, command(workload, partner, how))
+        )
+        last = error
+    here = table.index.isin([(where, workload)]).any()
+    known = bool(here) and bool(table.loc[[(where, workload)]].select_dtypes("number").notna().to_numpy().any())
+    return Plan(
+        dataset=dataset,
+        workload=workload,
+        gpu=where,
+        mechanism=how,
+        expected_error=before,
+        measured=len(done & set(names)),
+        partners=len(names),
+        profiled=known,
+        simulated=frame.simulated,
+        runs=frame.runs,
+        suggestions=tuple(suggestions),
+        notes=_notes(known, workload, where, frame),
+    )
+
+
+def in_words(plan: Plan) -> str:
+    """Say in two sentences what to measure and what it is expected to bring."""
+    first, last = plan.suggestions[0], plan.suggestions[-1]
+    count = len(plan.suggestions)
+    beside = "a second instance of itself" if first.co_workload == plan.workload else first.co_workload
+    before, after = significant(plan.expected_error), significant(last.expected_error)
+    return (
+        f"Measure {plan.workload} beside {beside} first. "
+        f"{'This run takes' if count == 1 else f'These {count} runs take'} the expected error of its pairs on "
+        f"{plan.gpu} from {before} % to {after} %, against {significant(last.random_error)} % where chosen by lot."
+    )
+
+
+def partners_of(frame: TrainingFrame, workload: str) -> list[str]:
+    """Return the workloads that a new one could be measured beside, itself last; the most measured where too many."""
+    counts = pd.Series([name for others in frame.rows["others"] for name in others], dtype=object).value_counts()
+    kept = sorted(str(name) for name in counts.index[:MOST_PARTNERS] if name != workload)
+    return [*kept, workload]
+
+
+def candidates_of(model: StructuredGP, X: pd.DataFrame) -> tuple[Candidates, Floats]:
+    """Return what pairs could be measured, two rows each, and the posterior mean of ln S in the direct view.
+
+    Parameters
+    ----------
+    model : StructuredGP
+        Fitted.
+    X : pd.DataFrame
+        Rows of pairs as `features.rows_for_sets` builds them: both members of a pair, one after the other.
+    """
+    members = model.reader_.read(X)
+    jobs = model.jobs_of(members)
+    own, other = members.own, members.others[:, 0]
+    covariance = model.direct_.covariance(jobs, own, other)
+    runs = [np.array([2 * number, 2 * number + 1]) for number in range(len(X) // 2)]
+    mean = model.direct_.predict(take(jobs, own), take(jobs, other))
+    return Candidates(covariance, model.direct_.noise_, runs), mean
+
+
+def command(workload: str, partner: str, mechanism: str) -> str:
+    """Return the command that measures a pair; the programs are the user's to fill in."""
+    words = {"CUDA MPS": "mps", "time-slicing": "time-slicing"}
+    how = words.get(mechanism)
+    flag = f" --mechanism {how}" if how else ""
+    names = f"--workload {shlex.quote(workload)} --workload {shlex.quote(partner)}"
+    return f"stallscope capture corun{flag} {names} -- COMMAND_1 ::: COMMAND_2"
+
+
+def _place(database: Database, dataset: str, gpu: str | None, mechanism: str | None) -> tuple[str, str]:
+    """Return the GPU and mechanism with the most runs among those that are asked for."""
+    found = coruns.gpus_and_mechanisms(database, dataset)
+    gpus = resolve_gpus(gpu, sorted(set(found["gpu"].astype(str))), dataset) if gpu else None
+    kept = found[found["gpu"].isin(gpus)] if gpus else found
+    kept = kept[kept["mechanism"] == mechanism] if mechanism else kept
+    if kept.empty:
+        what = " ".join(word for word in ("on", gpu, "under", mechanism) if word) if gpu or mechanism else "at all"
+        raise NotEnoughDataError(
+            f"data set {dataset} has no measured co-run {what}", "Choose a GPU and mechanism it was measured with."
+        )
+    best = kept.sort_values("runs", ascending=False, kind="stable").iloc[0]
+    return str(best["gpu"]), str(best["mechanism"])
+
+
+def _measured_partners(database: Database, dataset: str, gpu: str, mechanism: str, workload: str) -> set[str]:
+    chosen = Filter(datasets=(dataset,), gpus=(gpu,), mechanisms=(mechanism,), workloads=(workload,))
+    members = coruns.with_partners(database, chosen)
+    pairs = members[members["k"] == 2] if len(members) else members
+    done: set[str] = set()
+    for _, run in pairs.groupby("run_id"):
+        names = [str(name) for name in run["workload"]]
+        if workload in names:
+            names.remove(workload)
+            done.update(names)
+    return done
+
+
+def _notes(profiled: bool, workload: str, gpu: str, frame: TrainingFrame) -> tuple[str, ...]:
+    notes = []
+    if not profiled:
+        notes.append(
+            f"Nothing is known of {workload} alone on {gpu}: the choice rests on its name. A profile of it alone costs "
+            "one run and says more than most co-runs."
+        )
+    if frame.simulated:
+        notes.append("The co-runs that this is learnt from are simulated.")
+    return tuple(notes)

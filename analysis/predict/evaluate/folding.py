@@ -1,0 +1,143 @@
+"""What happens inside one fold: fit, predict, calibrate; nothing of the test rows reaches the fit."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from analysis.predict.evaluate import innerfolds, intervals
+from analysis.predict.evaluate.intervals import Calibration
+from analysis.predict.evaluate.protocols import Fold
+from analysis.predict.frame.frame import TrainingFrame
+from analysis.predict.frame.schema import Floats
+
+#: Up to so many training rows everything is fitted again for every left-out group; beyond, hyper-parameters that were
+#: fitted with the group cost little honesty and refitting much time.
+REFIT_ROWS = 600
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """One predictor in one fold; carries its rows, so that it can run on another machine."""
+
+    predictor: str
+    estimator: Any
+    frame: TrainingFrame
+    fold: Fold
+    protocol: str
+    calibrate: bool
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{self.predictor}: {self.fold.label}"
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What a fold gave: ln S of the test rows, their intervals, and how long it took; or why it gave nothing."""
+
+    predicted: Floats
+    low: Floats
+    high: Floats
+    calibration: Calibration | None
+    fit_seconds: float
+    predict_seconds: float
+    failure: str | None = None
+
+
+def run_fold(task: FoldTask) -> FoldResult:
+    """Fit one predictor on a fold's training rows and predict its test rows; calibrate on training rows alone.
+
+    A predictor that breaks, or answers with what is no slowdown, spoils its own row of the comparison and no other.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            # A network that stops early is still a baseline; its figure says how good it is.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return _fitted_fold(task)
+    except Exception as error:
+        nothing = np.full(0, np.nan)
+        said = " ".join(str(error).split())[:200]
+        return FoldResult(nothing, nothing, nothing, None, 0.0, 0.0, f"{type(error).__name__}: {said}")
+
+
+def _fitted_fold(task: FoldTask) -> FoldResult:
+    frame, fold = task.frame, task.fold
+    train = frame.take(fold.train)
+    started = time.perf_counter()
+    fitted = clone(task.estimator).fit(train.X, train.y)
+    fit_seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    predicted = np.asarray(fitted.predict(frame.X.iloc[fold.test]), dtype=np.float64)
+    predict_seconds = time.perf_counter() - started
+    if predicted.shape != (len(fold.test),):
+        raise ValueError(f"predict gave {predicted.size:,} values for {len(fold.test):,} rows")
+    wrong = ~np.isfinite(np.exp(predicted))
+    if wrong.any():
+        raise ValueError(f"predict gave no finite slowdown for {int(wrong.sum()):,} of {len(wrong):,} rows (ln S)")
+    calibration = calibrate_by_groups(fitted, train, task.protocol, task.runs) if task.calibrate else None
+    if calibration is None:
+        low = high = np.full(len(predicted), np.nan)
+    else:
+        low, high = calibration.interval(predicted, deviation_of(fitted, frame.X.iloc[fold.test], calibration))
+    return FoldResult(predicted, low, high, calibration, fit_seconds, predict_seconds)
+
+
+def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: int = 10) -> Calibration | None:
+    """Calibrate an interval on what is said of groups of training rows that are left out in turn.
+
+    Parameters
+    ----------
+    fitted
+        The predictor, fitted on the training rows. It is fitted again without each group (by its method ``again`` where
+        it has weights to keep), except that one with a method ``left_out`` leaves groups out itself where there are
+        more than `REFIT_ROWS` rows.
+    train : TrainingFrame
+        The training rows.
+    protocol, runs
+        How groups are made.
+
+    Returns
+    -------
+    Calibration or None
+        None where there is too little to calibrate on.
+    """
+    if hasattr(fitted, "left_out") and len(train) > REFIT_ROWS:
+        held, groups, unit = innerfolds.inner_groups(train, protocol, runs)
+        asked = (held, train.X, train.y) if hasattr(fitted, "again") else (held,)
+        rows, predicted, deviation = fitted.left_out(*asked)
+        return intervals.calibrate(predicted, train.y[rows], groups, unit, deviation=deviation)
+    inner, groups, unit = innerfolds.inner_folds(train, protocol, runs)
+    parts, measured, deviations = [], [], []
+    for fold in inner:
+        part, left = train.take(fold.train), train.X.iloc[fold.test]
+        again = _again(fitted, part, left)
+        parts.append(np.asarray(again.predict(left), dtype=np.float64))
+        measured.append(train.y[fold.test])
+        if hasattr(again, "predict_std"):
+            deviations.append(np.asarray(again.predict_std(left), dtype=np.float64))
+    if not parts:
+        return None
+    deviation = np.concatenate(deviations) if deviations else None
+    return intervals.calibrate(np.concatenate(parts), np.concatenate(measured), groups, unit, deviation=deviation)
+
+
+def _again(fitted: Any, part: TrainingFrame, asked: pd.DataFrame) -> Any:
+    """Fit a predictor again on a part of its rows; one with weights of its own keeps them."""
+    if hasattr(fitted, "again"):
+        return fitted.again(part.X, part.y, asked)
+    return clone(fitted).fit(part.X, part.y)
+
+
+def deviation_of(fitted: Any, X: pd.DataFrame, calibration: Calibration) -> Floats | None:
+    """Return the predictor's standard deviations where its intervals are scaled by them."""
+    if not calibration.by_deviation:
+        return None
+    return np.asarray(fitted.predict_std(X), dtype=np.float64)

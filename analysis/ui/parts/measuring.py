@@ -1,0 +1,81 @@
+"""Choosing what to measure next, for the page: the plan, kept while the data stay as they are, and its check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from analysis.errors import StallScopeError
+from analysis.jobs.runner import Progress
+from analysis.predict.advise.measure_next import Plan, measure_next
+from analysis.predict.advise.next_check import check_choice, in_words
+from analysis.ui.shell import access
+from analysis.ui.shell.resources import cached, database, jobs
+
+COLUMNS: dict[str, Any] = {
+    "rank": st.column_config.NumberColumn("Order", width="small"),
+    "workload": "Workload",
+    "co_workload": st.column_config.TextColumn("Measure it beside", width="medium"),
+    "expected_error": st.column_config.NumberColumn(
+        "Expected error, %", format="%.2f", help="Of all pairs of the workload, after this run and those above it."
+    ),
+    "gain": st.column_config.NumberColumn("Gain, points", format="%.2f"),
+    "random_error": st.column_config.NumberColumn(
+        "By lot, %", format="%.2f", help="After as many runs chosen by lot; the mean of 50 draws."
+    ),
+    "command": st.column_config.TextColumn("Command", width="large"),
+}
+CHECK_COLUMNS: dict[str, Any] = {
+    "workload": st.column_config.TextColumn("As if new", width="medium"),
+    "pairs": st.column_config.NumberColumn("Measured pairs", format="localized"),
+    "none": st.column_config.NumberColumn("No run, %", format="%.2f"),
+    "by_lot": st.column_config.NumberColumn("By lot, %", format="%.2f"),
+    "active": st.column_config.NumberColumn("Chosen, %", format="%.2f"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: a workload, how many runs, and where."""
+
+    dataset: str
+    workload: str
+    runs: int
+    gpu: str
+    mechanism: str
+
+    def place(self) -> tuple[str, str, str, int]:
+        """Return what a check depends on; the workload is not part of it."""
+        return self.dataset, self.gpu, self.mechanism, self.runs
+
+
+def plan(request: Request) -> Plan | str:
+    """Return what to measure next, or why nothing can be said."""
+    try:
+        with st.spinner("Weighing the co-runs…"):
+            return cached(
+                measure_next, database(), request.dataset, request.workload, request.runs, request.gpu,
+                request.mechanism,
+            )  # fmt: skip
+    except StallScopeError as error:
+        return f"{error.what[:1].upper()}{error.what[1:]}. {error.cure}"
+
+
+@access.editing
+def submit_check(request: Request) -> str:
+    """Queue the check of the choice; return the job."""
+    opened = database()
+
+    def work(progress: Progress) -> dict[str, Any]:
+        found = check_choice(opened, request.dataset, request.gpu, request.mechanism, request.runs, progress)
+        return {**found.to_json(), "sentence": in_words(found)}
+
+    return jobs().submit("next-check", dict(vars(request)), work)
+
+
+def check_table(result: dict[str, Any]) -> pd.DataFrame:
+    """Return one row a workload."""
+    return pd.DataFrame(result["rows"])

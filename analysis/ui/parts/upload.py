@@ -1,0 +1,293 @@
+"""Uploading: drop files, see what each one is, correct its workload and GPU, load, and take it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from analysis.errors import CancelledError
+from analysis.ingest.contract.format import Hints
+from analysis.ingest.formats.own.templates import TEMPLATES, column_table
+from analysis.ingest.importer import Preview, import_all
+from analysis.ingest.mapping import saved
+from analysis.ingest.worker import hands_for
+from analysis.jobs.runner import Progress
+from analysis.reference import gpus
+from analysis.store.database import Database
+from analysis.store.loader import find_duplicate, remove_source
+from analysis.ui.parts import mapping, outcome
+from analysis.ui.shell import access, frame, markdown
+from analysis.ui.shell.resources import database, jobs
+from analysis.ui.shell.spool import Spooled, spool
+
+KIND = "import"
+_STATE = "upload"
+
+
+@dataclass
+class Pending:
+    """A spooled file that waits for the user's word, and what it looks like."""
+
+    file: Spooled
+    seen: Preview
+    duplicate: int | None
+
+    @property
+    def loadable(self) -> bool:
+        """Whether loading it would bring anything."""
+        return self.seen.error is None and self.duplicate is None
+
+
+@dataclass
+class State:
+    """Where one session stands with its upload."""
+
+    round: int = 0
+    pending: list[Pending] = field(default_factory=list)
+    job: str | None = None
+    undone: bool = False
+    #: Files of the last drop whose bytes wait already, with the name they wait under.
+    repeated: list[tuple[str, str]] = field(default_factory=list)
+
+
+def state() -> State:
+    """Return the upload of this session."""
+    found: State = st.session_state.setdefault(_STATE, State())
+    return found
+
+
+def drop_zone() -> None:
+    """Take files; what arrives is written to disk, looked at, and let go of in memory."""
+    current = state()
+    allowed = access.may_edit()
+    if not allowed:
+        st.info(access.why_not(), icon=":material/lock:")
+    files = st.file_uploader(
+        "Profiles, co-run tables, telemetry: drop any number of files",
+        accept_multiple_files=True,
+        key=f"files-{current.round}",
+        disabled=not allowed,
+        help="Nsight Compute (ncu --csv), Nsight Systems, nvprof, PyTorch traces, nvidia-smi and DCGM logs, Slurm "
+        "accounts, co-run and profile tables, and the public data sets. Packed files (gzip, bzip2, xz, zstd, lz4) and "
+        "archives (zip, tar) are fine.",
+    )
+    if not files:
+        return
+    known = {item.file.sha256: item.file.name for item in current.pending}
+    current.repeated = []
+    with st.status(f"Looking at {frame.count(len(files), 'file')} …", expanded=False) as status:
+        spooled = spool(files)
+        with hands_for([item.path for item in spooled], spool=database().spool) as hands:
+            for item in spooled:
+                if item.sha256 in known:
+                    item.discard()
+                    current.repeated.append((item.name, known[item.sha256]))
+                    continue
+                known[item.sha256] = item.name
+                status.update(label=f"Looking at {markdown.plain(item.name)} …")
+                seen = hands.preview(item.path, item.name, saved(database()))
+                current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
+    # A new key empties the widget, and with it the server's memory.
+    current.round += 1
+    current.job = None
+    st.rerun()
+
+
+def form() -> None:
+    """Show what waits to be loaded, its workload and GPU open to correction, and load it."""
+    current = state()
+    for name, first in current.repeated:
+        st.info(
+            f"{markdown.plain(name)} holds the same bytes as {markdown.plain(first)}; it is loaded once.",
+            icon=":material/content_copy:",
+        )
+    if not current.pending:
+        return
+    ready = [item for item in current.pending if item.loadable]
+    st.subheader("What these files are", anchor=False)
+    with st.container(border=True, key="pending", gap="small"):
+        for number, item in enumerate(current.pending):
+            if number:
+                st.divider()
+            _row(item)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.text_input(
+            "Data set",
+            value="own",
+            key="upload-dataset",
+            width=260,
+            help="Files of one campaign belong into one data set; data sets are never pooled.",
+        )
+        if st.button(
+            f"Load {frame.count(len(ready), 'file')}",
+            type="primary",
+            icon=":material/database_upload:",
+            disabled=not ready,
+            key="load",
+        ):
+            _submit(current, (name or "").strip() or "own")
+        if st.button("Discard", icon=":material/delete:", key="discard"):
+            for item in current.pending:
+                item.file.discard()
+            current.pending.clear()
+            st.rerun()
+
+
+def _reading(item: Pending, key: str) -> None:
+    """How a waiting file was read, what was noticed, and which of its rows would not be taken."""
+    count = item.seen.rejected_count
+    label = ["How it was read"]
+    label += [frame.count(len(item.seen.warnings), "note")] if item.seen.warnings else []
+    label += [f"{frame.count(count, 'row')} would be rejected"] if count else []
+    with st.expander(" · ".join(label), type="compact"):
+        outcome.account_lines(item.seen.account)
+        for text in item.seen.warnings:
+            st.caption(f":orange[:material/warning:] {markdown.sentence(text, 600)}")
+        if count:
+            shown = len(item.seen.rejected)
+            first = f", the first {shown:,} of {count:,}" if count > shown else ""
+            st.markdown(f"**Rows that would be rejected**{first}")
+            outcome.rejected_rows(pd.DataFrame(item.seen.rejected), name=f"would-be-rejected-{key}")
+
+
+def _row(item: Pending) -> None:
+    """One waiting file."""
+    what, workload, gpu = st.columns([5, 4, 3], vertical_alignment="center")
+    key = item.file.sha256[:16]
+    with what:
+        st.markdown(f"**{markdown.plain(item.file.name)}**  \n:small[{_described(item)}]")
+    mappable = item.seen.columns if item.duplicate is None else []
+    if mappable and mapping.editor(item.file.path, item.file.name, mappable, key):
+        _look_again()
+    if item.seen.error is not None or item.duplicate is not None:
+        return
+    with workload:
+        if item.seen.asks_workload:
+            st.text_input(
+                "Workload",
+                value=item.seen.workload or "",
+                key=f"workload-{key}",
+                help="Guessed from the file name. Several files with one name make one profile."
+                if item.seen.workload
+                else "The job that ran meanwhile, if it was one; else leave it blank.",
+            )
+    with gpu:
+        if item.seen.asks_gpu:
+            options = list(
+                dict.fromkeys([*([item.seen.gpu] if item.seen.gpu else []), *item.seen.gpus, *gpus.load().index])
+            )
+            st.selectbox(
+                "GPU",
+                options,
+                index=0 if item.seen.gpu or len(item.seen.gpus) == 1 else None,
+                key=f"gpu-{key}",
+                accept_new_options=True,
+                placeholder="Which GPU?",
+                help="The file names the compute capability at most; the first ones in the list have it.",
+            )
+    _reading(item, key)
+
+
+def _look_again() -> None:
+    """Read what waits again, now that a mapping may fit it."""
+    mappings, again = saved(database()), [item for item in state().pending if item.seen.columns]
+    with hands_for([item.file.path for item in again], spool=database().spool) as hands:
+        for item in again:
+            item.seen = hands.preview(item.file.path, item.file.name, mappings)
+    st.rerun()
+
+
+def _described(item: Pending) -> str:
+    """Say what a file was recognised as."""
+    if item.seen.error is not None:
+        return f":red[:material/error: {markdown.sentence(item.seen.error)}]"
+    if item.duplicate is not None:
+        return f":gray[:material/content_copy:] The same bytes are loaded already, as source {item.duplicate}."
+    parts = [markdown.plain(item.seen.title)]
+    if item.seen.rows is not None:
+        parts.append(frame.count(item.seen.rows, "row"))
+    if item.seen.rejected_count:
+        parts.append(f"{frame.count(item.seen.rejected_count, 'row')} would be rejected")
+    if item.seen.launches:
+        parts.append(frame.count(item.seen.launches, "launch", "launches"))
+    if item.seen.files > 1:
+        parts.append(f"the first of {item.seen.files} files in the archive")
+    return f":gray[{' · '.join(parts)}]"
+
+
+@access.editing
+def _submit(current: State, dataset: str) -> None:
+    """Queue the loading of everything that waits."""
+    work: list[tuple[Spooled, Hints]] = []
+    for item in current.pending:
+        key = item.file.sha256[:16]
+        named = (st.session_state.get(f"workload-{key}") or "").strip() or None
+        hints = Hints(
+            workload=named,
+            workload_from="after the file, without the GPU in its name" if named == item.seen.workload else "by you",
+            gpu=gpus.canonical(chosen) if (chosen := st.session_state.get(f"gpu-{key}")) else None,
+            dataset=dataset,
+        )
+        work.append((item.file, hints))
+    opened = database()
+    names = [file.name for file, _ in work]
+    current.job = jobs().submit(
+        KIND, {"dataset": dataset, "files": names}, lambda progress: load_all(opened, work, progress), lane="load"
+    )
+    current.pending.clear()
+    current.undone = False
+    st.rerun()
+
+
+def load_all(opened: Database, work: list[tuple[Spooled, Hints]], progress: Progress) -> dict[str, Any]:
+    """Load files one after the other; a cancel keeps what is loaded and leaves the rest."""
+    reports: list[dict[str, Any]] = []
+    done = 0
+
+    def reading() -> None:
+        progress(done / len(work), f"reading {work[done][0].name}")
+
+    cancelled = False
+    try:
+        with hands_for([file.path for file, _ in work], spool=opened.spool, wanted=reading) as hands:
+            for file, hints in work:
+                reading()
+                read = import_all(opened, file.path, name=file.name, hints=hints, reader=hands.read)
+                reports.extend(report.model_dump(mode="json") for report in read)
+                done += 1
+    except CancelledError:
+        cancelled = True
+    finally:
+        for file, _ in work:
+            file.discard()
+    left = [file.name for file, _ in work[done:]]
+    return {"dataset": work[0][1].dataset if work else "own", "reports": reports, "cancelled": cancelled, "left": left}
+
+
+def templates() -> None:
+    """Offer the own tables to fill in, with what each column means."""
+    st.subheader("No file yet? Fill in a table", anchor=False)
+    for template in TEMPLATES:
+        with st.expander(template.title, icon=":material/table:"):
+            st.download_button(
+                "Download the template",
+                data=template.csv(),
+                file_name=template.file_name,
+                mime="text/csv",
+                icon=":material/download:",
+                key=f"template-{template.name}",
+                on_click="ignore",
+            )
+            st.markdown(column_table(template.columns))
+
+
+@access.editing
+def undo(reports: list[dict[str, Any]]) -> int:
+    """Take out again what an upload loaded; return the number of sources."""
+    loaded = [int(report["source_id"]) for report in reports if report["status"] == "loaded"]
+    for source_id in loaded:
+        remove_source(database(), source_id)
+    return len(loaded)
