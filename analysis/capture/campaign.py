@@ -12,12 +12,11 @@ from signal import SIGTERM, Signals, getsignal, signal
 from typing import Any, TypeAlias
 
 from analysis.capture import files, machine
-from analysis.capture.corun import Measured, measure
+from analysis.capture.corun import NO_PROGRESS, Measured, measure
 from analysis.capture.guard import Guard
 from analysis.capture.journal import Entry, open_journal
 from analysis.capture.plan import Plan, Task
 from analysis.capture.readings import Reader
-from analysis.capture.window import NO_PROGRESS
 
 Say: TypeAlias = Callable[[str], None]
 #: Does one run.

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.capture.mps import running_at
-from analysis.capture.readings import Reader
-from analysis.capture.snapshot import Device, Snapshot
+from analysis.capture.readings import Device, Reader, Snapshot
 from analysis.errors import StallScopeError
 
 _SECONDS = 0.25

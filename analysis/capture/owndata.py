@@ -16,12 +16,11 @@ from pathlib import Path
 
 from analysis.capture import machine, ncu, torchjobs
 from analysis.capture.campaign import Outcome, Pick, run
-from analysis.capture.order import informative
-from analysis.capture.plan import Plan, all_pairs
+from analysis.capture.corun import Timing
+from analysis.capture.plan import Plan, all_pairs, informative
 from analysis.capture.process import JobSpec, complete
 from analysis.capture.rate import RateBy
 from analysis.capture.readings import Reader
-from analysis.capture.window import Timing
 from analysis.errors import StallScopeError, UsageError
 
 #: Launches to profile of each job, after those of its start.

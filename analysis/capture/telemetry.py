@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from analysis.capture.readings import FIELDS, Reader
-from analysis.capture.snapshot import THROTTLE, Device, Snapshot
+from analysis.capture.readings import FIELDS, THROTTLE, Device, Reader, Snapshot
 from analysis.errors import UsageError
 
 #: Shortest interval in seconds: below it the driver's own counters do not change.

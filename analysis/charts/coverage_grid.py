@@ -23,7 +23,7 @@ def coverage_grid(known: pd.DataFrame, *, theme: str = "light", most: int = 60) 
     Parameters
     ----------
     known : pd.DataFrame
-        As `analysis.store.queries.overview.grid` returns it.
+        As `analysis.store.queries.sources.grid` returns it.
     theme : {"light", "dark"}
         The background.
     most : int

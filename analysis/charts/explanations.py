@@ -247,3 +247,135 @@ def _alt_waterfall(base: float, steps: list[tuple[str, float, str]], prediction:
         f"Waterfall from {start}, {np.exp(base):.2f} x, to the predicted {np.exp(prediction):.2f} x. "
         f"Largest factors: {'; '.join(parts)}."
     )
+
+
+_CAUSE_ROW = 44
+
+
+def cause_bars(frame: pd.DataFrame, *, theme: str = "light") -> go.Figure:
+    """Draw one bar a job and co-runner, made of the resources that the co-runner takes.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        workload, by (empty for what is the job's own), resource, shap (part of ln S), and where known value, in words.
+    theme : {"light", "dark"}
+        The background.
+
+    Returns
+    -------
+    go.Figure
+        The parts of a job's bars add up to its ln S, so that their factors multiply to its slowdown.
+    """
+    pen = ink(theme)
+    pairs = list(dict.fromkeys(zip(frame["workload"].astype(str), frame["by"].astype(str), strict=True)))
+    labels = unique_labels([f"{own} ← {by}" if by else f"{own}: itself" for own, by in pairs], 60)
+    at = dict(zip(pairs, labels, strict=True))
+    sizes = frame["shap"].abs().groupby(frame["resource"]).sum().sort_values(ascending=False, kind="stable")
+    figure = go.Figure()
+    for place, resource in enumerate(sizes.index):
+        part = frame[frame["resource"] == resource]
+        figure.add_bar(
+            y=[at[str(own), str(by)] for own, by in zip(part["workload"], part["by"], strict=True)],
+            x=part["shap"].to_numpy(float), orientation="h", name=str(resource), hoverinfo="text",
+            marker={"color": categories(theme)[place % len(CATEGORIES)]},
+            hovertext=[
+                f"<b>{full(str(row['workload']))}</b><br>{resource}: x {np.exp(row['shap']):.3f}"
+                + (f"<br>{full(str(row['value']), 120)}" if row.get("value") else "")
+                for row in part.to_dict("records")
+            ],
+        )  # fmt: skip
+    totals: dict[tuple[str, str], float] = {}
+    for own, by in pairs:
+        parts = frame.loc[(frame["workload"] == own) & (frame["by"] == by), "shap"].astype(float)
+        totals[own, by] = float(parts.sum())
+        figure.add_annotation(
+            x=float(parts[parts > 0].sum()), y=at[own, by], text=f"x {np.exp(totals[own, by]):.2f}", xanchor="left",
+            showarrow=False, xshift=5, font={"size": 12, "color": pen.text},
+        )  # fmt: skip
+    high, low = max([0.1, *totals.values()]), min([0.0, *totals.values()])
+    ticks = factor_ticks(float(np.exp(1.15 * low)), float(np.exp(1.15 * high)))
+    figure.update_layout(
+        barmode="relative", bargap=0.35, legend={"itemclick": False, "itemdoubleclick": False},
+        xaxis={"title": {"text": "factor on the slowdown (parts multiply)"}, "tickvals": np.log(ticks),
+               "ticktext": [f"{tick:g}" for tick in ticks], "range": [1.15 * low, 1.15 * high + 0.02]},
+        yaxis={"autorange": "reversed", "type": "category", "categoryarray": labels, "showgrid": False},
+    )  # fmt: skip
+    largest = [
+        f"{shorten(visible(own), 40)} through {shorten(visible(by), 40) or 'itself'} x {np.exp(total):.2f}"
+        for (own, by), total in totals.items()
+    ]
+    alt = f"Bars of what each job pays to whom, by resource: {'; '.join(largest)}."
+    return finish(figure, alt=alt, theme=theme, height=130 + _CAUSE_ROW * max(len(pairs), 2))
+
+
+def dependence(
+    frame: pd.DataFrame, *, feature: str, other: str | None, unit: str = "", theme: str = "light"
+) -> go.Figure:
+    """Draw the contributions of one feature over its values.
+
+    Parameters
+    ----------
+    frame : pd.DataFrame
+        value, shap (ln S), workload, and other (value of the second feature) where there is one; one row a prediction.
+    feature : str
+        What the values are of.
+    other : str or None
+        What the colour shows; None for one colour.
+    unit : str
+        Unit of the values, for the axis; values over several decades get a logarithmic one.
+    theme : {"light", "dark"}
+        The background.
+    """
+    pen = ink(theme)
+    values, shap = frame["value"].to_numpy(float), frame["shap"].to_numpy(float)
+    marker: dict[str, object] = {"size": 7, "opacity": 0.8, "color": "#56B4E9"}
+    if other is not None:
+        rank = frame["other"].rank(pct=True).to_numpy(float)
+        marker |= {
+            "color": np.where(np.isnan(rank), 0.5, rank), "cmin": 0, "cmax": 1, "showscale": True,
+            "colorscale": [[0, "#56B4E9"], [0.5, "#8A949E"], [1, "#D55E00"]],
+            "colorbar": {"title": {"text": label(shorten(visible(other), 34)), "side": "top"}, "tickvals": [0, 1],
+                         "ticktext": ["low", "high"], "thickness": 12, "len": 0.7},
+        }  # fmt: skip
+    figure = go.Figure(
+        go.Scatter(
+            x=values, y=shap, mode="markers", marker=marker, showlegend=False, hoverinfo="text",
+            hovertext=[
+                f"<b>{label(str(name))}</b><br>{significant(v) if v == v else '–'} {label(unit)}: x {np.exp(s):.3f}"
+                for name, v, s in zip(frame["workload"], values, shap, strict=True)
+            ],
+        )
+    )  # fmt: skip
+    around = max(float(np.abs(shap).max()) if len(shap) else 0.0, 0.02)
+    ticks = factor_ticks(float(np.exp(-1.1 * around)), float(np.exp(1.1 * around)))
+    figure.add_hline(y=0, line={"color": pen.line, "width": 1})
+    figure.update_layout(
+        xaxis={
+            "title": {"text": f"{label(shorten(visible(feature), 60))}{f', {label(unit)}' if unit else ''}"},
+            "zeroline": False,
+            "type": "log" if _decades(values) > 2 else "linear",
+        },
+        yaxis={
+            "title": {"text": "factor on the slowdown, x"},
+            "zeroline": False,
+            "tickvals": np.log(ticks),
+            "ticktext": [f"{tick:g}" for tick in ticks],
+        },
+        margin={"t": 16},
+    )
+    known = np.isfinite(values)
+    way = float(np.corrcoef(values[known], shap[known])[0, 1]) if known.sum() > 2 and np.ptp(values[known]) > 0 else 0.0
+    trend = "rises with" if way > 0.3 else "falls with" if way < -0.3 else "has no plain trend over"
+    alt = (
+        f"Points: the contribution of {shorten(visible(feature), 60)} {trend} its value, over {len(frame)} predictions."
+    )
+    if other is not None:
+        alt += f" Coloured by {shorten(visible(other), 60)}."
+    return finish(figure, alt=alt, theme=theme, height=420)
+
+
+def _decades(values: np.ndarray) -> float:
+    """Return over how many decades values spread; 0 where one of them has no logarithm."""
+    known = values[np.isfinite(values)]
+    return float(np.log10(known.max() / known.min())) if len(known) and known.min() > 0 else 0.0

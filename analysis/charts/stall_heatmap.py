@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 
 from analysis.charts.marks import cell_texts, dotted_frames, legend_swatches
 from analysis.charts.scale import SHARE
+from analysis.charts.stall_bars import identity, things
 from analysis.charts.theme import finish, group_colour, ink, on, reason_title
-from analysis.charts.things import identity, things
 from analysis.numbers import significant
 from analysis.reference import stall_reasons
 

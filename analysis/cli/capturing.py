@@ -126,9 +126,9 @@ def solo(
     as_json: JsonOption = False,
 ) -> Answer:
     """Measure a job alone: throughput with its interval, and peak memory."""
+    from analysis.capture.corun import Timing
     from analysis.capture.plan import Plan
     from analysis.capture.process import JobSpec
-    from analysis.capture.window import Timing
 
     name = workload or Path(command[0]).stem
     (by,) = rates(1, throughput, pattern, per_line, unit)
@@ -178,10 +178,9 @@ def corun(
 
     Under MPS a daemon of its own is started in a private pipe directory and ended; one that runs is never touched.
     """
-    from analysis.capture.corun import refuse_profilers
+    from analysis.capture.corun import Timing, refuse_profilers
     from analysis.capture.plan import Plan
     from analysis.capture.process import JobSpec
-    from analysis.capture.window import Timing
 
     commands = split(command)
     names = _names(commands, workload)

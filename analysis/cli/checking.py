@@ -60,8 +60,8 @@ def check(
 ) -> Answer:
     """Check the loaded data for numbers that should not be trusted; leave out what a check found, or keep it again."""
     from analysis.errors import UsageError
-    from analysis.interference.exclude import exclude as leave_out
-    from analysis.interference.exclude import keep as take_back
+    from analysis.interference.checks import exclude as leave_out
+    from analysis.interference.checks import keep as take_back
     from analysis.store.queries import exclusions
 
     if sum((exclude is not None, keep is not None, excluded)) > 1:

@@ -56,7 +56,7 @@ def compare(
 
     Files are compared without a database.
     """
-    from analysis.stalls.versus import compare_all, to_json
+    from analysis.stalls.compare import compare_all, to_json
 
     with _sides([base, *other], dataset, db) as (database, (first, *rest)):
         found = compare_all(database, first, rest)

@@ -58,7 +58,7 @@ def stalls(
     import pandas as pd
 
     from analysis.ingest.formats.ncu.advice import COMMAND
-    from analysis.stalls.rules import METRICS, top_reasons
+    from analysis.stalls.kernels import METRICS, top_reasons
     from analysis.stalls.shares import stall_shares
 
     with opened(db) as database:

@@ -84,7 +84,7 @@ def evaluate(
 ) -> Answer:
     """Compare predictors on a data set's co-runs under one protocol, beside the baselines."""
     from analysis.cli import comparisonfile
-    from analysis.predict.evaluate import cluster as dask
+    from analysis.predict.evaluate import execution as dask
     from analysis.predict.evaluate.evaluate import evaluate as run
 
     if out is not None:

@@ -121,7 +121,7 @@ def run(
 ) -> Answer:
     """Co-run jobs of the sample; the first --job goes first where a mechanism has priorities."""
     from analysis.sharing.compare import co_runs, members, shares_note
-    from analysis.sharing.noise import Noise
+    from analysis.sharing.profile import Noise
     from analysis.sharing.simulate import Simulator
     from analysis.sharing.workloads import sample_workloads
 

@@ -44,7 +44,7 @@ def sample(
     as_json: JsonOption = False,
 ) -> Answer:
     """Write the sample: profiles, co-runs and figures of 24 jobs. The same seed gives the same bytes."""
-    from analysis.sharing.sample_files import GPUS, SEED, write_sample
+    from analysis.sharing.sample import GPUS, SEED, write_sample
 
     paths = write_sample(out, SEED if seed is None else seed, gpu or GPUS)
     files = [{"file": str(path), "bytes": path.stat().st_size} for path in paths]

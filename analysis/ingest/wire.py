@@ -13,7 +13,7 @@ from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.contract.reports import ImportReport
 from analysis.ingest.reading import Read
-from analysis.store.labels import in_columns
+from analysis.store.loader import in_columns
 from analysis.store.parsed import Frame, Parsed
 
 #: What of the hints is text; `solos` is asked for when it is needed.

@@ -19,14 +19,14 @@ from analysis.predict.explain.importance import global_importance
 from analysis.predict.models import models
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.document import ReportDocument
-from analysis.report.sections import doubts, evaluation, interference, model, rows, stalls, unmeasured
+from analysis.report.sections import doubts, evaluation, interference, model, nearest, rows, stalls
 from analysis.report.sections.model import ModelAnswer
-from analysis.stalls.availability import unavailable
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, exclusions, predictions, sources
+from analysis.store.queries import coruns, exclusions, sources
+from analysis.store.queries import models as predictions
 
 #: What a report on a data set can hold, in this order; the runs themselves only where they are asked for.
 CONTENTS = {
@@ -99,7 +99,7 @@ def dataset_report(
     parts = [
         model.section(asked) if asked and "model" in kept else None,
         interference.section(matrices) if "interference" in kept else None,
-        unmeasured.section(alone) if "to-measure" in kept else None,
+        nearest.section(alone) if "to-measure" in kept else None,
         stalls.section(shares, bounds, unavailable(database, chosen)) if "stalls" in kept else None,
         doubts.section(findings, left_out, decided) if "checks" in kept else None,
         evaluation.section(results, lambda made, predictor: predictions.predictions(database, made, predictor))
@@ -110,7 +110,7 @@ def dataset_report(
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None
     summary = [*([said] if said else []), *interference.summary(matrices)]
-    summary += unmeasured.summary([(gpu, pairs) for gpu, pairs, _ in alone if len(pairs)])
+    summary += nearest.summary([(gpu, pairs) for gpu, pairs, _ in alone if len(pairs)])
     if len(bounds):
         summary.append(stalls.sentence(bounds))
     summary.append(_holds(database, dataset, chosen))

@@ -23,8 +23,7 @@ from analysis.report.build import chosen_contents
 from analysis.report.document import ReportDocument, Section
 from analysis.report.sections import doubts, model, nearest, stalls
 from analysis.report.sections.model import ModelAnswer
-from analysis.stalls.availability import unavailable
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.filters import Filter

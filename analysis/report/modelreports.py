@@ -8,14 +8,16 @@ from datetime import datetime
 from analysis.errors import NotEnoughDataError, NotFoundError
 from analysis.predict.explain.importance import global_importance
 from analysis.predict.models import models
+from analysis.report import card as cardparts
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.build import chosen_contents, evaluations_of
 from analysis.report.document import ReportDocument, Source
-from analysis.report.sections import cardparts, evaluation, model
+from analysis.report.sections import evaluation, model
 from analysis.report.sections.model import ModelAnswer
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import predictions, sources
+from analysis.store.queries import models as predictions
+from analysis.store.queries import sources
 
 COMPARISON_CONTENTS = {"evaluation": "errors under each protocol"}
 CARD_CONTENTS = {

@@ -17,9 +17,8 @@ from analysis.report.build import chosen_contents
 from analysis.report.document import Block, ReportDocument, Section, Text
 from analysis.report.sections import stalls
 from analysis.report.table import column, figure, table
-from analysis.stalls.availability import unavailable
 from analysis.stalls.kernels import kernel_table, longest_first
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.queries import sources

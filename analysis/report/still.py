@@ -2,15 +2,77 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
+from html import escape, unescape
 from typing import Any
 
 import numpy as np
 
-from analysis.report import stillmarks as marks
-from analysis.report.stillmarks import GRID, INK, SOFT, values_of
+from analysis.charts.theme import CATEGORIES
+from analysis.numbers import shorten, significant, visible
+
+INK, SOFT, GRID = "#16202a", "#52606d", "#e3e7eb"
+#: Characters of a label.
+LABEL = 46
+#: A colour as plotly writes it; anything else is drawn grey.
+_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}|rgba?\([\d., %]+\)")
+
+
+def colours_of(trace: Mapping[str, Any], count: int, number: int) -> list[str]:
+    """Return the colour of each mark of a trace."""
+    usual = CATEGORIES[number % len(CATEGORIES)]
+    given = trace.get("marker", {}).get("color")
+    values = given if isinstance(given, list | tuple) else [given] * max(count, 1)
+    return [colour_of(values[place % len(values)] if len(values) else None, usual) for place in range(max(count, 1))]
+
+
+def colour_of(value: Any, usual: str) -> str:
+    """Return a colour as it stands where it is one, else the usual."""
+    return value if isinstance(value, str) and _COLOUR.fullmatch(value) else usual
+
+
+def values_of(value: Any) -> list[Any]:
+    """Return an array of plotly JSON as a list, packed ones unpacked."""
+    if isinstance(value, Mapping) and "bdata" in value:
+        found = np.frombuffer(base64.b64decode(str(value["bdata"])), dtype=np.dtype(str(value["dtype"])))
+        return [None if isinstance(one, float) and math.isnan(one) else one for one in found.tolist()]
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+def title(layout: Mapping[str, Any]) -> str:
+    """Return the title of an axis."""
+    title = layout.get("title")
+    return str(title.get("text") or "") if isinstance(title, Mapping) else str(title or "")
+
+
+def short(value: Any) -> str:
+    """Return a tick's number as people write it."""
+    return significant(float(value)) if isinstance(value, int | float) else str(value)
+
+
+def plain(text: str, limit: int) -> str:
+    """Take plotly's own markup out of a text, and cut it."""
+    return shorten(visible(unescape(re.sub(r"</?(?:b|i|br|span|sub|sup)\b[^>]*>", " ", text)).strip()), limit)
+
+
+def draw_text(x: float, y: float, text: str, anchor: str, colour: str = INK, limit: int = LABEL) -> str:
+    """Return a text, escaped and cut."""
+    shown = escape(plain(text, limit))
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{shown}</text>'
+
+
+def draw_line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1.0, dash: str = "") -> str:
+    """Return a line."""
+    broken = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{width}"'
+        f"{broken}/>"
+    )
+
 
 _WIDTH, _RIGHT, _TOP, _BOTTOM = 900.0, 60.0, 46.0, 54.0
 #: Room for the labels of the vertical axis, at least and at most, and what a character of them takes.
@@ -39,7 +101,7 @@ def picture(chart: Mapping[str, Any]) -> str:
         return ""
     height = float(layout.get("height") or 400)
     y = _Axis(layout.get("yaxis", {}), [values_of(t.get("y")) for t in traces], height - _BOTTOM, _TOP)
-    widest = max((len(marks.plain(text, marks.LABEL)) for _, text in y.ticks()), default=0)
+    widest = max((len(plain(text, LABEL)) for _, text in y.ticks()), default=0)
     left = min(max(16 + _CHARACTER * widest, _LEAST_LEFT), _MOST_LEFT)
     x = _Axis(layout.get("xaxis", {}), [values_of(t.get("x")) for t in traces], left, _WIDTH - _RIGHT)
     bars = [trace for trace in traces if trace.get("type") == "bar"]
@@ -104,7 +166,7 @@ class _Axis:
         """Return places and words of the ticks."""
         if self.layout.get("tickvals") is not None:
             given = values_of(self.layout["tickvals"])
-            texts = values_of(self.layout.get("ticktext")) or [marks.short(number) for number in given]
+            texts = values_of(self.layout.get("ticktext")) or [short(number) for number in given]
             found = list(zip(given, texts, strict=False))
             return [(self.at(value), str(text)) for value, text in found]
         if self.named:
@@ -115,25 +177,25 @@ class _Axis:
         step *= next((factor for factor in (1, 2, 5) if (high - low) / (step * factor) <= 7), 10)
         numbers = np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step
         values = [10**number if self.log else number for number in numbers.tolist()]
-        return [(self.at(value), marks.short(value)) for value in values]
+        return [(self.at(value), short(value)) for value in values]
 
 
 def _frame(x: _Axis, y: _Axis, height: float) -> list[str]:
     parts, left = [], x.start
     for place, text in x.ticks():
         if left - 1 <= place <= _WIDTH - _RIGHT + 1:
-            parts.append(marks.line(place, _TOP, place, height - _BOTTOM, GRID))
-            parts.append(marks.text(place, height - _BOTTOM + 16, text, "middle", limit=14))
+            parts.append(draw_line(place, _TOP, place, height - _BOTTOM, GRID))
+            parts.append(draw_text(place, height - _BOTTOM + 16, text, "middle", limit=14))
     for place, text in y.ticks():
         if _TOP - 1 <= place <= height - _BOTTOM + 1:
             if not y.named:
-                parts.append(marks.line(left, place, _WIDTH - _RIGHT, place, GRID))
-            parts.append(marks.text(left - 8, place + 4, text, "end"))
-    titles = [marks.title(axis.layout) for axis in (x, y)]
+                parts.append(draw_line(left, place, _WIDTH - _RIGHT, place, GRID))
+            parts.append(draw_text(left - 8, place + 4, text, "end"))
+    titles = [title(axis.layout) for axis in (x, y)]
     if titles[0]:
-        parts.append(marks.text((left + _WIDTH - _RIGHT) / 2, height - 14, titles[0], "middle", SOFT, 90))
+        parts.append(draw_text((left + _WIDTH - _RIGHT) / 2, height - 14, titles[0], "middle", SOFT, 90))
     if titles[1]:
-        parts.append(marks.text(left, _TOP - 12, titles[1], "start", SOFT, 60))
+        parts.append(draw_text(left, _TOP - 12, titles[1], "start", SOFT, 60))
     return parts
 
 
@@ -150,7 +212,7 @@ def _rectangles(
     for number, trace in enumerate(bars):
         lies = trace.get("orientation") == "h"
         lengths, names = values_of(trace.get("x" if lies else "y")), values_of(trace.get("y" if lies else "x"))
-        bases, colours = values_of(trace.get("base")), marks.colours(trace, len(lengths), number)
+        bases, colours = values_of(trace.get("base")), colours_of(trace, len(lengths), number)
         for place, (length, name) in enumerate(zip(lengths, names, strict=False)):
             if not isinstance(length, int | float) or not math.isfinite(length):
                 continue
@@ -190,13 +252,13 @@ def _points(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
         for a, b in zip(values_of(trace.get("x")), values_of(trace.get("y")), strict=False)
     ]
     line = trace.get("line", {})
-    colour = marks.colour(line.get("color"), SOFT)
+    colour = colour_of(line.get("color"), SOFT)
     if "lines" in mode:
         for (x1, y1), (x2, y2) in itertools.pairwise(places):
             if all(map(math.isfinite, (x1, y1, x2, y2))):
-                parts.append(marks.line(x1, y1, x2, y2, colour, 1.2, "4 3" if line.get("dash") else ""))
+                parts.append(draw_line(x1, y1, x2, y2, colour, 1.2, "4 3" if line.get("dash") else ""))
     if "markers" in mode:
-        colours = marks.colours(trace, len(places), 0)
+        colours = colours_of(trace, len(places), 0)
         parts += [
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{fill}" fill-opacity="0.8"/>'
             for (a, b), fill in zip(places, colours, strict=True)
@@ -207,7 +269,7 @@ def _points(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
         texts = values_of(trace.get("text"))
         for (a, b), text in zip(places, texts, strict=False):
             if math.isfinite(a) and math.isfinite(b) and text:
-                parts.append(marks.text(a + 8, b + 4, str(text), "start", limit=30))
+                parts.append(draw_text(a + 8, b + 4, str(text), "start", limit=30))
     return parts
 
 
@@ -220,7 +282,7 @@ def _whiskers(trace: Mapping[str, Any], x: _Axis, y: _Axis) -> list[str]:
             down = less[place] if place < len(less) and isinstance(less[place], int | float) else more[place]
             ends = x.at(a - down), x.at(a + more[place])
             if all(map(math.isfinite, ends)):
-                parts.append(marks.line(ends[0], y.at(b), ends[1], y.at(b), INK, 1.5))
+                parts.append(draw_line(ends[0], y.at(b), ends[1], y.at(b), INK, 1.5))
     return parts
 
 
@@ -230,7 +292,7 @@ def _notes(notes: Sequence[Mapping[str, Any]], x: _Axis, y: _Axis) -> list[str]:
         if note.get("xref", "x") == "x" and note.get("yref", "y") == "y" and note.get("text"):
             place = x.at(note.get("x")), y.at(note.get("y"))
             if all(map(math.isfinite, place)):
-                parts.append(marks.text(place[0] + 6, place[1] + 4, str(note["text"]), "start", limit=40))
+                parts.append(draw_text(place[0] + 6, place[1] + 4, str(note["text"]), "start", limit=40))
     return parts
 
 
@@ -243,11 +305,11 @@ def _legend(traces: Sequence[Mapping[str, Any]], left: float) -> list[str]:
         return []
     parts, at = [], left
     for name, colour in named.items():
-        text = marks.plain(name, 26)
+        text = plain(name, 26)
         if at + 7 * len(text) + 20 > _WIDTH:
             break
         parts.append(f'<rect x="{at:.0f}" y="4" width="10" height="10" fill="{colour}"/>')
-        parts.append(marks.text(at + 14, 13, text, "start", SOFT))
+        parts.append(draw_text(at + 14, 13, text, "start", SOFT))
         at += 7 * len(text) + 28
     return parts
 
@@ -255,5 +317,5 @@ def _legend(traces: Sequence[Mapping[str, Any]], left: float) -> list[str]:
 def _key(trace: Mapping[str, Any], number: int) -> str:
     """Return the colour that a trace has in the legend: of its line where it is one, else of its marks."""
     if trace.get("type") != "bar" and "markers" not in str(trace.get("mode", "lines")):
-        return marks.colour(trace.get("line", {}).get("color"), SOFT)
-    return marks.colours(trace, 1, number)[0]
+        return colour_of(trace.get("line", {}).get("color"), SOFT)
+    return colours_of(trace, 1, number)[0]

@@ -20,8 +20,8 @@ from analysis.sharing.mechanisms import (
     StaticPartition,
     TimeSlicing,
 )
-from analysis.sharing.noise import Noise
 from analysis.sharing.partitions import mig_profiles
+from analysis.sharing.profile import Noise
 from analysis.sharing.simulate import CoRun, Simulator
 
 Floats = npt.NDArray[np.float64]

@@ -12,15 +12,74 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from analysis.sharing import phases
 from analysis.sharing.corun import GAP, Places, Rows, Solo, solo, states
-from analysis.sharing.demands import KernelTable, table
-from analysis.sharing.hardware import Machine
+from analysis.sharing.demands import KernelTable, Machine, table
 from analysis.sharing.layout import Layout
 from analysis.sharing.mechanisms import Mechanism
 from analysis.sharing.work import Kernel, Workload
 
 Floats = npt.NDArray[np.float64]
+
+#: No job stands still for good: the slowest speed that the chain is solved with.
+SLOWEST = 1e-4
+
+
+def phase_combinations(shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Return all combinations of the members' phases, (n, k), the last member's changing fastest."""
+    return np.indices(shape).reshape(len(shape), -1).T.astype(np.intp)
+
+
+def occupancy(shape: tuple[int, ...], speed: Floats, length: Floats) -> Floats:
+    """Return the share of time in each combination of phases.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Number of phases of each member.
+    speed : ndarray (b, n, k)
+        Speed of each member in each combination, against alone.
+    length : ndarray (b, k, p)
+        Length of each phase alone, any unit; padded with anything beyond a member's last phase. A phase of length 0 is
+        passed at once.
+
+    Returns
+    -------
+    ndarray (b, n)
+        Sums to 1.
+    """
+    at = phase_combinations(shape)
+    batch, states, members = speed.shape
+    generator = np.zeros((batch, states, states))
+    here = np.arange(states)
+    for member in range(members):
+        if shape[member] == 1:
+            continue
+        following = at.copy()
+        following[:, member] = (following[:, member] + 1) % shape[member]
+        there = np.ravel_multi_index(tuple(following.T), shape)
+        floor = 1e-9 * length[:, member, : shape[member]].sum(axis=1)
+        lasts = np.maximum(length[:, member, at[:, member]], floor[:, None])
+        rate = np.maximum(speed[:, :, member], SLOWEST) / lasts
+        generator[:, there, here] += rate
+        generator[:, here, here] -= rate
+    # The balance equations are one too few; the shares adding up to 1 takes the place of the last. Scaling each
+    # equation by its own exit rate keeps short phases from swamping long ones.
+    scale = np.abs(generator[:, here, here])
+    generator /= np.where(scale > 0, scale, 1.0)[:, :, None]
+    generator[:, -1, :] = 1.0
+    right = np.zeros((batch, states, 1))
+    right[:, -1] = 1.0
+    share = np.maximum(np.linalg.solve(generator, right)[..., 0], 0.0)
+    whole: Floats = share / share.sum(axis=1, keepdims=True)
+    return whole
+
+
+def progress(share: Floats, speed: Floats) -> Floats:
+    """Return how fast each member gets on, 1/S, from the shares of time (b, n) and the speeds (b, n, k)."""
+    progressed: Floats = np.einsum("bn,bnk->bk", share, speed)
+    return progressed
+
+
 #: A set: the places of its members in the job table, and what each may use.
 Group: TypeAlias = tuple[tuple[int, ...], Layout]
 
@@ -178,7 +237,7 @@ def _batch(
 ) -> Floats:
     """Solve sets of the same numbers of phases; slowdowns (b, k)."""
     members = np.array([group for group, _ in groups], dtype=np.intp)
-    at = phases.combinations(shape)
+    at = phase_combinations(shape)
     rows = np.stack(
         [np.array([jobs.rows[m] for m in members[:, i]])[:, at[:, i]] for i in range(len(shape))], axis=2
     )  # fmt: skip
@@ -208,7 +267,7 @@ def _mix_uniform(jobs: JobTable, wanted: Rows, head_of_line: float) -> Floats:
 
 def _rounds(jobs: JobTable, members: Rows, shape: tuple[int, ...], speed: Floats) -> Floats:
     """Let phases overlap. A server's requests keep coming, so it idles less the slower it is."""
-    at = phases.combinations(shape)
+    at = phase_combinations(shape)
     length = np.zeros((*members.shape, max(shape)))
     for i, count in enumerate(shape):
         length[:, i, :count] = np.array([jobs.lengths_us[m] for m in members[:, i]])
@@ -220,8 +279,8 @@ def _rounds(jobs: JobTable, members: Rows, shape: tuple[int, ...], speed: Floats
     )  # fmt: skip
     slowdown = np.ones(members.shape)
     for _ in range(_ROUNDS if server.any() else 1):
-        share = phases.occupancy(shape, speed, length)
-        pace = phases.progress(share, speed)
+        share = occupancy(shape, speed, length)
+        pace = progress(share, speed)
         lasts = length.sum(axis=2) / pace
         busy = lasts * np.einsum("bn,bnk->bk", share, (~between).astype(float))
         slowdown = np.where(server, (busy + host) / jobs.step_us[members], 1 / pace)

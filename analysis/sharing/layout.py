@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import UsageError
-from analysis.sharing.hardware import Machine
+from analysis.sharing.demands import Machine
 
 Floats = npt.NDArray[np.float64]
 

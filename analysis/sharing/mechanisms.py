@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from analysis.errors import UsageError
 from analysis.sharing.corun import GAP, Rows
-from analysis.sharing.hardware import Machine
+from analysis.sharing.demands import Machine
 from analysis.sharing.layout import Layout, limited, shared
 from analysis.sharing.partitions import instances
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import UsageError
-from analysis.sharing import phases
+from analysis.sharing import engine
 from analysis.sharing.corun import GAP, HEAD_OF_LINE, states
 from analysis.sharing.simulate import Simulator
 
@@ -50,14 +50,14 @@ def co_run_profiles(simulator: Simulator, names: Sequence[str], head_of_line: fl
     if any(jobs.workloads[place].service for place in places):
         raise UsageError("an online profile needs jobs that run all the time", "Leave servers out.")
     shape = tuple(len(jobs.rows[place]) for place in places)
-    at = phases.combinations(shape)
+    at = engine.phase_combinations(shape)
     rows = np.stack([jobs.rows[place][at[:, i]] for i, place in enumerate(places)], axis=1)
     mixed = states(jobs.kernels, jobs.alone, rows, None, head_of_line)
     speed = np.minimum(mixed.speed, 1.0)
     length = np.zeros((1, len(places), max(shape)))
     for i, place in enumerate(places):
         length[0, i, : shape[i]] = jobs.lengths_us[place]
-    share = phases.occupancy(shape, speed[None], length)[0]
+    share = engine.occupancy(shape, speed[None], length)[0]
     found = []
     for i, place in enumerate(places):
         for number, row in enumerate(jobs.rows[place]):

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.errors import NotFoundError, UsageError
 from analysis.settings import asset
-from analysis.sharing.hardware import Machine
+from analysis.sharing.demands import Machine
 from analysis.sharing.layout import Layout
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.interference.metrics import stp
-from analysis.sharing.hardware import machines
+from analysis.sharing.demands import machines
 from analysis.sharing.mechanisms import BlockPriority, CudaMps, CudaMpsPriority, TimeSlicing
 from analysis.sharing.simulate import CoRun, Simulator
 from analysis.sharing.workloads import sample_workloads

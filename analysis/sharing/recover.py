@@ -14,6 +14,7 @@ from analysis.sharing.corun import GAP, Solo
 from analysis.sharing.demands import (
     DELAYS,
     DRAM,
+    DRAM_EFFICIENCY,
     FIRST_SHARED,
     ISSUE,
     L2,
@@ -23,10 +24,11 @@ from analysis.sharing.demands import (
     STATIONS,
     TENSOR,
     KernelTable,
+    Machine,
+    machine,
     residency,
 )
 from analysis.sharing.engine import JobTable
-from analysis.sharing.hardware import DRAM_EFFICIENCY, Machine, machine
 from analysis.sharing.network import solve
 from analysis.sharing.work import Kernel
 

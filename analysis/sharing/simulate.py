@@ -14,7 +14,7 @@ from analysis.errors import NotFoundError, UsageError
 from analysis.interference.mechanisms import OVERLOADED
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
-from analysis.sharing.hardware import machine as find_machine
+from analysis.sharing.demands import machine as find_machine
 from analysis.sharing.layout import Layout, shared
 from analysis.sharing.mechanisms import CudaMps, Mechanism, Mig, TimeSlicing
 from analysis.sharing.partitions import instances, mig_choices, mig_profiles
@@ -94,7 +94,7 @@ class Simulator:
     Parameters
     ----------
     gpu : str
-        Any spelling of a GPU that `analysis.sharing.hardware.machines` lists.
+        Any spelling of a GPU that `analysis.sharing.demands.machines` lists.
     workloads : sequence of Workload
         The jobs that sets are made of.
     head_of_line : float

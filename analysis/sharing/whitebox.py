@@ -18,7 +18,7 @@ from analysis.errors import NotEnoughDataError
 from analysis.ingest.formats.ncu.advice import COMMAND
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
-from analysis.sharing.hardware import machine
+from analysis.sharing.demands import machine
 from analysis.sharing.mechanisms import CudaMps, Mechanism
 from analysis.sharing.recover import NEEDED, Recovered, recover
 from analysis.store.database import Database

@@ -7,20 +7,115 @@ is not available there, not zero. Profiles of nvprof and of Nsight Compute meet 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from analysis.errors import UsageError
 from analysis.ingest.formats.ncu.advice import COMMAND
-from analysis.reference.stall_families import FAMILIES
-from analysis.stalls import saying
+from analysis.reference import stall_reasons
+from analysis.reference.stall_families import BY_NAME, FAMILIES
 from analysis.stalls.cautions import PAIR, cautions
-from analysis.stalls.classes import NVPROF, in_classes
 from analysis.stalls.shares import stall_shares
 from analysis.stalls.sides import Side
 from analysis.store.database import Database
 from analysis.store.queries import profiles
+
+NVPROF = "nvprof"
+
+
+def in_classes(shares: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Bring stall shares to nvprof's classes, as percent of the cycles in which warps did not issue.
+
+    Parameters
+    ----------
+    shares : pd.DataFrame
+        Rows of `analysis.stalls.shares.stall_shares` of one workload on one GPU.
+    by : {"workload", "kernel"}
+        What a row of it stands for.
+
+    Returns
+    -------
+    pd.DataFrame
+        The same columns with classes as reasons; cycles are NaN, as nvprof has none. Reasons that no class stands for
+        are left out. A table of nvprof's own comes back as it is.
+    """
+    if shares.empty or (shares["stall_family"] == NVPROF).all():
+        return shares
+    class_of = {reason: name for name, reasons in stall_reasons.nvprof_classes().items() for reason in reasons}
+    keys = ["workload"] if by == "workload" else ["kernel", "grid", "block"]
+    frame = shares.copy()
+    selected = (
+        frame["share"].where(frame["reason"] == "selected", 0.0).groupby([frame[k] for k in keys]).transform("sum")
+    )
+    # nvprof does not count the cycle in which a warp issues.
+    frame["share"] = 100 * frame["share"] / (100 - selected)
+    frame["reason"] = frame["reason"].map(class_of)
+    frame = frame.dropna(subset=["reason"])
+    first = {name: "first" for name in frame.columns if name not in (*keys, "reason", "share", "cycles")}
+    brought = frame.groupby([*keys, "reason"], as_index=False, dropna=False).agg({"share": "sum", **first})
+    brought["cycles"] = np.nan
+    brought["group"] = [stall_reasons.group_of(str(name)) for name in brought["reason"]]
+    return brought
+
+
+def title(reason: str) -> str:
+    """Return a reason's name for the middle of a sentence."""
+    table = stall_reasons.load()
+    text = str(table.at[reason, "title"]) if reason in table.index else reason.replace("_", " ")
+    return text if text[:2].isupper() else text[0].lower() + text[1:]
+
+
+def apart(base: Side, other: Side, families: tuple[str | None, str | None], wanted: str) -> str:
+    """Say that two families can't be compared, and which export makes them comparable.
+
+    Parameters
+    ----------
+    base, other : Side
+        What is compared.
+    families : tuple of str
+        Family of each.
+    wanted : str
+        The family that both are to be exported in.
+    """
+    first, second = (BY_NAME[str(name)].title for name in families)
+    sides = zip((base, other), families, strict=True)
+    lacking = " and ".join(side.name for side, family in sides if family != wanted)
+    return (
+        f"{base.name} and {other.name} can't be compared reason by reason: the one holds {first}, the other {second}, "
+        f"and families of metrics have no common scale. Profile {lacking} again with `ncu --section WarpStateStats`, "
+        f"which gives {BY_NAME[wanted].title}."
+    )
+
+
+def each(base: Side, other: Side, totals: pd.DataFrame) -> str:
+    """Say each side's largest reason for itself; empty where neither has one."""
+    parts = []
+    for side, column in ((base, "share_base"), (other, "share_other")):
+        rows = totals[totals[column].notna() & (totals["reason"] != "selected")]
+        if len(rows):
+            row = rows.iloc[int(rows[column].to_numpy().argmax())]
+            parts.append(f"{side.name} {title(str(row['reason']))}, {row[column]:.1f} %")
+    return f"Each for itself, the largest reasons are: {'; '.join(parts)}." if parts else ""
+
+
+def by_rules(base: Side, other: Side, top: pd.DataFrame) -> str:
+    """Say what rule texts alone name, of the longest such kernel of each side; empty where there is none."""
+    said = []
+    for side, which in ((base, "base"), (other, "other")):
+        rows = top[top["side"] == which]
+        if len(rows):
+            row = rows.iloc[0]
+            share = "" if pd.isna(row["share"]) else f" ({row['share']:.1f} % of its warp cycles)"
+            said.append(
+                f"By rule text only, {side.name} waits most for {title(str(row['reason']))}{share} in the kernel "
+                f"{row['short_name']}; the other reasons are unknown."
+            )
+    return " ".join(said)
+
 
 #: What is compared where one side comes from nvprof and the other does not.
 CLASSES = "nvprof classes"
@@ -109,12 +204,11 @@ class Comparison:
         """Say the largest difference in words, or why there is none."""
         if self.apart:
             return (
-                f"{saying.apart(self.base, self.other, self.families, WANTED)} "
-                f"{saying.each(self.base, self.other, self.totals)}"
+                f"{apart(self.base, self.other, self.families, WANTED)} {each(self.base, self.other, self.totals)}"
             ).strip()
         if None in self.families:
             nothing = f"Nothing of {self.base.name} and {self.other.name} can be compared reason by reason."
-            return f"{nothing} {saying.by_rules(self.base, self.other, self.top_reasons)}".strip()
+            return f"{nothing} {by_rules(self.base, self.other, self.top_reasons)}".strip()
         both = self.totals[self.totals["state"] == "both"]
         if both.empty:
             return f"Nothing of {self.base.name} and {self.other.name} can be compared reason by reason."
@@ -122,7 +216,7 @@ class Comparison:
         grew = "more" if row["difference"] > 0 else "less"
         return (
             f"{self.other.name} spends {abs(row['difference']):.1f} percentage points {grew} of its warp cycles on "
-            f"{saying.title(str(row['reason']))} than {self.base.name}: {row['share_other']:.1f} % after "
+            f"{title(str(row['reason']))} than {self.base.name}: {row['share_other']:.1f} % after "
             f"{row['share_base']:.1f} %."
         )
 
@@ -259,3 +353,79 @@ def _top_reasons(database: Database, one: Side, which: str) -> pd.DataFrame:
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(key): value for key, value in row.items()} for row in rows]
+
+
+#: Others beside one baseline: more bars than this can't be told apart.
+MOST_OTHERS = 5
+
+#: A difference of fewer percentage points than this is left out of the view of differences.
+LEAST_POINTS = 1.0
+
+
+def compare_all(database: Database, base: Side, others: Sequence[Side]) -> tuple[Comparison, ...]:
+    """Compare every other profile with the baseline.
+
+    Raises
+    ------
+    UsageError
+        If there is none, more than `MOST_OTHERS`, or the baseline among them.
+    """
+    if not 0 < len(others) <= MOST_OTHERS:
+        raise UsageError(
+            f"a baseline is compared with one to {MOST_OTHERS} others, and {len(others)} are given", "Choose fewer."
+        )
+    if any((one.dataset, one.workload, one.gpu) == (base.dataset, base.workload, base.gpu) for one in others):
+        raise UsageError(f"{base.name} is the baseline and an other at once", "Choose another profile beside it.")
+    return tuple(compare(database, base, one) for one in others)
+
+
+def to_json(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Return one comparison as it is, several as ``{base, comparisons[]}``."""
+    documents = [one.to_json() for one in comparisons]
+    return documents[0] if len(documents) == 1 else {"base": documents[0]["base"], "comparisons": documents}
+
+
+def table(comparisons: Sequence[Comparison], part: str) -> pd.DataFrame:
+    """Put one table of every comparison below one another.
+
+    Parameters
+    ----------
+    comparisons : sequence of Comparison
+        With one baseline.
+    part : {"totals", "kernels", "pairs", "unmatched", "top_reasons"}
+        An attribute of `Comparison`.
+
+    Returns
+    -------
+    pd.DataFrame
+        The columns ``other`` (workload), ``other_gpu`` and those of the part, in the order of the comparisons.
+    """
+    frames: list[pd.DataFrame] = []
+    for one in comparisons:
+        frame: pd.DataFrame = getattr(one, part).copy()
+        frame.insert(0, "other", one.other.workload)
+        frame.insert(1, "other_gpu", one.other.gpu)
+        frames.append(frame)
+    kept = [frame for frame in frames if len(frame)] or frames[:1]
+    return pd.concat(kept, ignore_index=True)
+
+
+def differing(frame: pd.DataFrame, least: float = LEAST_POINTS) -> pd.DataFrame:
+    """Keep the rows that differ: by so many percentage points, or because one side doesn't have the reason.
+
+    Rows where both sides are known to be zero, or nearly alike, are what the view of differences leaves out.
+    """
+    apart = frame["difference"].abs() >= least
+    # A reason that only one side has, and that holds less than the least there, is no difference worth a row.
+    alone = frame[["share_base", "share_other"]].max(axis=1).ge(least) & frame["state"].ne("both")
+    # Where one side has no stall metrics at all nothing differs: it is a sentence, not a list of every reason.
+    sides = [name for name in ("other", "other_gpu") if name in frame]
+    both = frame["state"].eq("both")
+    if len(frame):
+        both = both.groupby([frame[name] for name in sides] or both * 0).transform("any")
+    return pd.DataFrame(frame[(apart | alone) & both].reset_index(drop=True))
+
+
+def sentence(comparisons: Sequence[Comparison]) -> str:
+    """Say the largest difference of each comparison in words."""
+    return " ".join(one.sentence() for one in comparisons)

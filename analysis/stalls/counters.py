@@ -9,12 +9,85 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.errors import UsageError
-from analysis.stalls import rawcounters
+from analysis.reference import gpus
+from analysis.stalls.launches import Values, fetch
 from analysis.stalls.shares import KEYS, grouped
-from analysis.stalls.values import fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as queries
+from analysis.store.queries import profiles as queries
+
+Array = npt.NDArray[np.float64]
+
+#: Numerator and denominator of a percentage, the pair to prefer first.
+_RATIOS: dict[str, tuple[tuple[str, str], ...]] = {
+    "issue_active": tuple((f"smsp__issue_active.{roll}", f"smsp__cycles_active.{roll}") for roll in ("sum", "avg")),
+    "dram": tuple((f"dram__cycles_active.{roll}", f"dram__cycles_elapsed.{roll}") for roll in ("sum", "avg")),
+}
+
+#: Counters of bytes between L2 and DRAM: the first set that a launch has in full counts, with what one count is.
+DRAM_BYTES: tuple[dict[str, float], ...] = (
+    {"dram__bytes.sum": 1.0},
+    {"dram__bytes_read.sum": 1.0, "dram__bytes_write.sum": 1.0},
+    {"dram__bytes_op_read.sum": 1.0, "dram__bytes_op_write.sum": 1.0},
+    {"dram_read_bytes": 1.0, "dram_write_bytes": 1.0},
+)
+
+#: Bytes a second, as stated.
+_RATES: tuple[dict[str, float], ...] = (
+    {"dram__bytes.sum.per_second": 1.0},
+    {"dram__bytes_read.sum.per_second": 1.0, "dram__bytes_write.sum.per_second": 1.0},
+)
+
+#: All metrics that the percentages are made of.
+METRICS: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        [name for pairs in _RATIOS.values() for pair in pairs for name in pair]
+        + [name for one in (*DRAM_BYTES, *_RATES) for name in one]
+    )
+)
+
+
+def percentages(values: Values, gpu: pd.Series[str]) -> dict[str, Array]:
+    """Return what the raw counters of launches give.
+
+    Parameters
+    ----------
+    values : Values
+        Of the metrics `METRICS`, in base units (bytes, bytes a second, cycles).
+    gpu : pd.Series of str
+        The GPU of each launch, for its bandwidth.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Percent by the name of the counter (``issue_active``, ``dram``), one a launch, NaN where it can't be made.
+    """
+    table = {name: values.of([name]).table()[:, 0] for name in METRICS if name in values.names}
+    nothing: Array = np.full(len(values.launches), np.nan)
+    found = {}
+    for counter, pairs in _RATIOS.items():
+        result = nothing
+        for above, below in reversed(pairs):
+            ratio = np.divide(table[above], table[below], out=nothing.copy(), where=table[below] > 0)
+            result = np.where(np.isnan(ratio), result, 100 * ratio)
+        found[counter] = result
+    gbps = gpus.load()["memory_gbps"].astype(float)
+    peak = gpu.map(gbps).to_numpy(float)
+    # Bytes of one launch over its nanoseconds are 10^9 bytes a second.
+    moved = weighted_sum(values, DRAM_BYTES) / values.launches["duration_ns"].to_numpy(float)
+    stated = weighted_sum(values, _RATES) / 1e9
+    achieved = 100 * np.where(np.isnan(stated), moved, stated) / peak
+    found["dram"] = np.where(np.isnan(found["dram"]), achieved, found["dram"])
+    return found
+
+
+def weighted_sum(values: Values, sets: tuple[dict[str, float], ...]) -> Array:
+    """Return the weighted sum of the first set of counters that each launch has in full, NaN where it has none."""
+    result: Array = np.full(len(values.launches), np.nan)
+    for one in reversed(sets):
+        found = values.of(list(one)).table() @ np.array(list(one.values()))
+        result = np.where(np.isnan(found), result, found)
+    return result
 
 
 @dataclass(frozen=True)
@@ -91,7 +164,6 @@ COUNTERS: tuple[Counter, ...] = (
                                                "dram__cycles_elapsed.avg.per_second")),
 )  # fmt: skip
 
-Array = npt.NDArray[np.float64]
 
 NAMES = [counter.name for counter in COUNTERS]
 
@@ -113,7 +185,7 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     pd.DataFrame
         One row a thing: its keys and one column a counter of `COUNTERS`, in percent of peak (clocks in hertz), NaN
         where no launch has it. What no metric states is made from raw counters where they are there, see
-        `analysis.stalls.rawcounters`. Launches are weighted by duration where all of a profile have one,
+        `analysis.stalls.counters`. Launches are weighted by duration where all of a profile have one,
         else they count alike.
 
     Raises
@@ -127,7 +199,7 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     keys = KEYS[by]
     launches = queries.launches(database, choice)
     names, columns, scales, percent = _names()
-    both = [*names, *(name for name in rawcounters.METRICS if name not in names)]
+    both = [*names, *(name for name in METRICS if name not in names)]
     found, raw = fetch(database, choice, launches, both, units=True).split(len(names))
     usable = ~percent[found.code] | (found.percent if found.percent is not None else False)
     at, code, value = found.position[usable], found.code[usable], found.value[usable]
@@ -137,7 +209,7 @@ def counters(database: Database, chosen: Filter | None = None, by: str = "worklo
     table[at[order], columns[code[order]]] = (value * scales[code])[order]
     if raw.position.size:
         gpu = launches["profile_id"].map(queries.named_profiles(database, launches["profile_id"].unique())["gpu"])
-        for name, percents in rawcounters.percentages(raw, gpu).items():
+        for name, percents in percentages(raw, gpu).items():
             column = NAMES.index(name)
             table[:, column] = np.where(np.isnan(table[:, column]), percents, table[:, column])
     seen = np.flatnonzero(~np.isnan(table).all(axis=1))

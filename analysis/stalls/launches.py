@@ -4,17 +4,142 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.reference import stall_reasons
 from analysis.reference.stall_families import BY_NAME, FAMILIES
-from analysis.stalls import known
-from analysis.stalls.values import Floats, Ints, Values, fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as queries
+from analysis.store.queries import profiles as queries
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """At most one value a launch and metric.
+
+    Attributes
+    ----------
+    launches : pd.DataFrame
+        As `analysis.store.queries.profiles.launches`; the index is the launch's position.
+    names : tuple of str
+        The metrics.
+    position, code, value : ndarray
+        One item a value: the launch, the metric, and its value in base units.
+    percent : ndarray of bool
+        Whether the value's unit is ``%``; None where that was not asked for.
+    """
+
+    launches: pd.DataFrame
+    names: tuple[str, ...]
+    position: Ints
+    code: Ints
+    value: Floats
+    percent: npt.NDArray[np.bool_] | None = None
+
+    def of(self, names: Sequence[str]) -> Values:
+        """Keep some of the metrics, in the order given; codes become their positions in it."""
+        new = np.full(len(self.names), -1, dtype=np.int64)
+        for place, name in enumerate(names):
+            if name in self.names:
+                new[self.names.index(name)] = place
+        code = new[self.code]
+        kept = code >= 0
+        if kept.all():
+            return Values(self.launches, tuple(names), self.position, code, self.value, self.percent)
+        percent = None if self.percent is None else self.percent[kept]
+        return Values(self.launches, tuple(names), self.position[kept], code[kept], self.value[kept], percent)
+
+    def split(self, count: int) -> tuple[Values, Values]:
+        """Part the first metrics from the rest, so that the many are not searched again for the few."""
+        first = self.code < count
+        parts = []
+        for kept, names, start in ((first, self.names[:count], 0), (~first, self.names[count:], count)):
+            percent = None if self.percent is None else self.percent[kept]
+            parts.append(
+                Values(self.launches, names, self.position[kept], self.code[kept] - start, self.value[kept], percent)
+            )
+        return parts[0], parts[1]
+
+    def table(self) -> Floats:
+        """Return the values as launches x metrics, NaN where there is none."""
+        wide: Floats = np.full((len(self.launches), len(self.names)), np.nan)
+        wide[self.position, self.code] = self.value
+        return wide
+
+
+def fetch(
+    database: Database, chosen: Filter, launches: pd.DataFrame, names: Sequence[str], *, units: bool = False
+) -> Values:
+    """Fetch metrics of launches; where a launch prints one several times its first line counts.
+
+    Parameters
+    ----------
+    database, chosen
+        What ``launches`` was queried with.
+    launches : pd.DataFrame
+        As `analysis.store.queries.profiles.launches`.
+    names : sequence of str
+        Metrics, each once.
+    units : bool
+        Whether to say which values are in percent.
+    """
+    found = queries.values(database, chosen, names, ordered=False, units=units)
+    position, code = _positions(launches, found["kernel_id"]), found["code"].to_numpy(np.int64)
+    cell = position * len(names) + code
+    if cell.size and int(np.bincount(cell).max()) > 1:
+        found = queries.values(database, chosen, names, units=units).drop_duplicates(["kernel_id", "code"])
+        position, code = _positions(launches, found["kernel_id"]), found["code"].to_numpy(np.int64)
+    value = found["value"].to_numpy(np.float64)
+    percent = found["percent"].to_numpy(bool) if units else None
+    return Values(launches, tuple(names), position, code, value, percent)
+
+
+def _positions(launches: pd.DataFrame, kernel_ids: pd.Series[int]) -> Ints:
+    """Return the rows of launches, ordered by kernel_id, that hold these kernels."""
+    known = launches["kernel_id"].to_numpy(np.int64)
+    wanted = kernel_ids.to_numpy(np.int64)
+    if known.size and known[-1] - known[0] == known.size - 1:  # as after one import: no search needed
+        offsets: Ints = wanted - known[0]
+        return offsets
+    return np.searchsorted(known, wanted).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    version: int
+    metrics: pd.DataFrame
+    timing: tuple[int, ...]
+
+
+_KNOWN: WeakKeyDictionary[Database, _Known] = WeakKeyDictionary()
+
+
+def stall_metrics(database: Database) -> pd.DataFrame:
+    """Return the stall metrics that any launch has: metric, family, reason."""
+    return _look_up(database).metrics
+
+
+def timing_sources(database: Database) -> tuple[int, ...]:
+    """Return the sources that only measure time, see `analysis.store.queries.profiles.timing_sources`."""
+    return _look_up(database).timing
+
+
+def _look_up(database: Database) -> _Known:
+    found = _KNOWN.get(database)
+    if found is None or found.version != database.version:
+        # The version first: a write in between makes the next call look again.
+        version = database.version
+        found = _Known(version, queries.stall_metric_names(database), tuple(queries.timing_sources(database)))
+        _KNOWN[database] = found
+    return found
+
 
 _ORDER = {family.name: position for position, family in enumerate(FAMILIES)}
 
@@ -26,7 +151,7 @@ class LaunchStalls:
     Attributes
     ----------
     launches : pd.DataFrame
-        One row a launch, see `analysis.store.queries.launches.launches`; the index is the launch's position.
+        One row a launch, see `analysis.store.queries.profiles.launches`; the index is the launch's position.
     entries : pd.DataFrame
         What an entry's number stands for: stall_family, reason.
     position, entry, value : ndarray
@@ -84,7 +209,7 @@ def read(database: Database, chosen: Filter, also: Sequence[str] = ()) -> Launch
         Other metrics to fetch in the same pass, found in `LaunchStalls.values`.
     """
     launches = queries.launches(database, chosen)
-    names = _stall_names(known.stall_metrics(database))
+    names = _stall_names(stall_metrics(database))
     entries = names.drop_duplicates("entry").sort_values("entry")[["stall_family", "reason"]].reset_index(drop=True)
     stated = [name for family in entries["stall_family"].unique() for name in BY_NAME[family].totals]
     wanted = list(dict.fromkeys([*names["metric"], *stated, *also]))

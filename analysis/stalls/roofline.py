@@ -17,13 +17,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.reference import gpus
+from analysis.stalls.counters import DRAM_BYTES, weighted_sum
 from analysis.stalls.kernels import key_of
-from analysis.stalls.rawcounters import DRAM_BYTES, weighted_sum
+from analysis.stalls.launches import fetch
 from analysis.stalls.shares import KEYS, grouped
-from analysis.stalls.values import fetch
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as queries
+from analysis.store.queries import profiles as queries
 
 _THREAD = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 

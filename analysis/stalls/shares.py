@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import UsageError
-from analysis.reference import stall_reasons
+from analysis.reference import gpus, stall_reasons
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls.launches import LaunchStalls, preferred_family, read
 from analysis.stalls.weights import COUNTS, METRICS, SENTENCES, TRACE, TRACE_AND_WARPS, Weighing, launch_weights, weigh
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as queries
+from analysis.store.queries import profiles
+from analysis.store.queries import profiles as queries
 
 By = Literal["workload", "name", "kernel", "launch"]
 
@@ -121,7 +122,7 @@ def grouped(database: Database, launches: pd.DataFrame, by: str) -> tuple[pd.Ser
     database : Database
         The open database.
     launches : pd.DataFrame
-        Rows of `analysis.store.queries.launches.launches`.
+        Rows of `analysis.store.queries.profiles.launches`.
     by : str
         A key of `KEYS`.
 
@@ -220,3 +221,40 @@ def _finished(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _empty(by: str) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=object) for name in [*KEYS[by], *COLUMNS]})
+
+
+def unavailable(database: Database, chosen: Filter | None = None) -> dict[str, tuple[str, ...]]:
+    """Return the stall reasons that each profiled GPU can't report.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    chosen : Filter, optional
+        Profiles to look at.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Reasons by GPU, in the order of the table of reasons; GPUs of an unknown architecture are absent.
+    """
+    stated = profiles.capabilities(database, chosen)
+    table = gpus.load()
+    reasons = [str(name) for name in stall_reasons.load().index]
+    found: dict[str, tuple[str, ...]] = {}
+    for gpu, rows in stated.groupby("gpu", sort=False):
+        known = rows["cc"].dropna()
+        listed = table["cc"].get(str(gpu))
+        cc = str(known.iloc[0]) if len(known) else listed if isinstance(listed, str) else None
+        if cc is not None:
+            there = set(stall_reasons.available(cc))
+            found[str(gpu)] = tuple(name for name in reasons if name not in there)
+    return found
+
+
+def by_family(shares: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Part stall shares by their family of metrics, as families have no common axis; the most rows first."""
+    if shares.empty:
+        return []
+    names = shares["stall_family"].value_counts(sort=True).index
+    return [(str(name), shares[shares["stall_family"] == name].reset_index(drop=True)) for name in names]

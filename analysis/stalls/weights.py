@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.stalls import known
-from analysis.stalls.values import Values
+from analysis.stalls import launches as known
+from analysis.stalls.launches import Values
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import launches as queries
+from analysis.store.queries import profiles as queries
 
 Array = npt.NDArray[np.float64]
 

@@ -19,8 +19,7 @@ import pandas as pd
 
 from analysis.errors import DatabaseBusyError, NotAllowedError, NotFoundError, StallScopeError
 from analysis.settings import get_settings
-from analysis.store.forward import current
-from analysis.store.migrate import migrate
+from analysis.store.migrate import current, migrate
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 

@@ -1,7 +1,7 @@
 """Which numbers should I not trust?"""
 
 from analysis.interference.checks import RULES, run_checks
-from analysis.store.queries import exclusions, overview
+from analysis.store.queries import exclusions, sources
 from analysis.ui.parts import checks
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain
@@ -14,7 +14,7 @@ def page() -> None:
         frame.header("Which numbers should I not trust?")
         empty.state("There are no numbers yet.", empty.PROFILE, empty.CORUN)
         return
-    based = cached(overview.basis, database(), name)
+    based = cached(sources.basis, database(), name)
     frame.header(
         "Which numbers should I not trust?",
         filters.chosen("dataset"),

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from analysis.store.queries import overview
+from analysis.store.queries import sources
 from analysis.ui.parts import library
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain
@@ -17,8 +17,8 @@ def page() -> None:
         frame.header("What is in the database?")
         empty.state("The database is empty.", empty.PROFILE, empty.CORUN)
         return
-    counts = cached(overview.counts, database(), name)
-    based = cached(overview.basis, database(), name)
+    counts = cached(sources.counts, database(), name)
+    based = cached(sources.basis, database(), name)
     frame.header("What is in the database?", filters.chosen("dataset"), simulated=based["simulated"] > 0)
     launches = frame.count(counts["launches"], "kernel launch", "kernel launches")
     frame.answer(

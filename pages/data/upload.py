@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from analysis.ui.parts import matches, outcome, upload
+from analysis.ui.parts import outcome, upload
+from analysis.ui.parts import upload as matches
 from analysis.ui.shell import frame, job, markdown, navigation
 from analysis.ui.shell.resources import jobs
 

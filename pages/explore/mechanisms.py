@@ -3,7 +3,8 @@
 import streamlit as st
 
 from analysis.interference.mechanisms import compare
-from analysis.ui.parts import collocation, mechanisms
+from analysis.ui.parts import mechanisms
+from analysis.ui.parts import mechanisms as collocation
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.resources import cached, database
 
@@ -36,7 +37,7 @@ def page() -> None:
         frame.header(QUESTION, chosen if name and view == MEASURED else None, simulated=simulated)
     if view == MEASURED and name is not None and runs is not None:
         shown = mechanisms.measured(runs)
-        collocation.members(shown, name)
+        collocation.show_members(shown, name)
         collocation.questions(shown, name)
         collocation.isolation(list(dict.fromkeys(shown["mechanism"])))
         return

@@ -5,7 +5,8 @@ import streamlit as st
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.partners import safe_partners, sensitivity_and_pressure
 from analysis.store.queries import sources
-from analysis.ui.parts import largersets, matrixview, partners
+from analysis.ui.parts import interference, partners
+from analysis.ui.parts import partners as largersets
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.navigation import CORUNS, link
 from analysis.ui.shell.resources import cached, database
@@ -16,7 +17,7 @@ QUESTION = "Who may sit beside this job?"
 def page() -> None:
     name = filters.dataset()
     chosen = filters.chosen(*CORUNS)
-    gpus = matrixview.measured_gpus(name, chosen) if name else []
+    gpus = interference.measured_gpus(name, chosen) if name else []
     if name is None or not gpus:
         frame.header(QUESTION, chosen if name else None)
         empty.state("There are no co-runs of this choice yet.", empty.CORUN)

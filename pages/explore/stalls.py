@@ -5,7 +5,8 @@ import streamlit as st
 
 from analysis.stalls.verdict import verdicts
 from analysis.store.filters import Filter
-from analysis.ui.parts import sidebyside, stallcompare, stalls
+from analysis.ui.parts import stall_compare, stalls
+from analysis.ui.parts import stalls as sidebyside
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.navigation import PROFILES, link
 from analysis.ui.shell.resources import cached, database
@@ -48,15 +49,15 @@ def why(chosen: Filter, table: pd.DataFrame) -> None:
 
 def compare(chosen: Filter, table: pd.DataFrame) -> None:
     """Show what differs between a baseline and others."""
-    choice = stallcompare.pick(chosen)
+    choice = stall_compare.pick(chosen)
     if choice is None:
         empty.state("A comparison needs two profiles: choose a second one, or bring it.", empty.PROFILE)
         return
-    found = stallcompare.compared(choice)
-    frame.answer(stallcompare.answer(found))
-    stallcompare.show(choice, found)
+    found = stall_compare.compared(choice)
+    frame.answer(stall_compare.answer(found))
+    stall_compare.show(choice, found)
     rests(table)
-    frame.caveats(stallcompare.caveats(found))
+    frame.caveats(stall_compare.caveats(found))
 
 
 def together(chosen: Filter, table: pd.DataFrame) -> None:
@@ -72,7 +73,7 @@ def together(chosen: Filter, table: pd.DataFrame) -> None:
     frame.answer(sidebyside.answer(lean, pairs))
     sidebyside.show(lean, pairs)
     rests(table)
-    frame.caveats(sidebyside.caveats(lean))
+    frame.caveats(sidebyside.side_by_side_caveats(lean))
 
 
 def rests(table: pd.DataFrame) -> None:

@@ -6,7 +6,8 @@ import streamlit as st
 from analysis.charts.coverage_grid import coverage_grid
 from analysis.charts.theme import alt_text
 from analysis.interference.checks import run_checks
-from analysis.store.queries import overview, sources
+from analysis.store.queries import sources
+from analysis.store.queries import sources as overview
 from analysis.ui.parts.next_step import answerable, next_step
 from analysis.ui.shell import empty, filters, frame, navigation, sample
 from analysis.ui.shell.markdown import plain

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from analysis.store.queries.telemetry import recordings
-from analysis.ui.parts import live, recording
+from analysis.store.queries.sources import recordings
+from analysis.ui.parts import gpu
 from analysis.ui.shell import frame
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database
@@ -29,9 +29,9 @@ COLUMNS = {
 def page() -> None:
     # Not the usual header: its badge tells of the data in the database, and this is the machine itself.
     st.title(QUESTION, anchor=False)
-    live.said_fake()
-    live.watch()
-    recording.controls()
+    gpu.said_fake()
+    gpu.watch()
+    gpu.controls()
     found = cached(recordings, database())
     if len(found):
         frame.subheading("Recorded before")

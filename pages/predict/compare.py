@@ -4,11 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from analysis.charts.comparison_bars import comparison_bars
-from analysis.charts.coverage import coverage
-from analysis.charts.predictions import predicted_vs_measured, residuals
+from analysis.charts.predictions import coverage, predicted_vs_measured, residuals
 from analysis.charts.theme import alt_text
-from analysis.store.queries import predictions
-from analysis.ui.parts import comparing, comparison
+from analysis.store.queries import models
+from analysis.ui.parts import compare
 from analysis.ui.shell import empty, filters, frame, navigation
 from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import cached, database, theme
@@ -31,20 +30,20 @@ def pick(found: pd.DataFrame) -> dict:
 
 def bars(result: dict) -> None:
     """Draw all predictors with their intervals, beside the baselines."""
-    rows = pd.DataFrame([*comparison.scored(result["rows"]), *(row for row in result["rows"] if row["mape"] is None)])
+    rows = pd.DataFrame([*compare.scored(result["rows"]), *(row for row in result["rows"] if row["mape"] is None)])
     rows["low"] = [ci[0] if isinstance(ci, list) else None for ci in rows["mape_ci"]]
     rows["high"] = [ci[1] if isinstance(ci, list) else None for ci in rows["mape_ci"]]
     numeric = rows.astype({"mape": float, "low": float, "high": float})
     plain_rows = {row["predictor"]: row["mape"] for row in result["rows"] if row["mape"] is not None}
-    median = plain_rows.get(comparison.MEDIAN)
+    median = plain_rows.get(compare.MEDIAN)
     figure = comparison_bars(
         numeric, label="title", low="low", high="high", note="status", emphasised=set(rows["title"].head(1)),
         references={"train median": float(median)} if median is not None else None, theme=theme(),
     )  # fmt: skip
     st.plotly_chart(figure, theme=None, key="errors", alt=alt_text(figure), config={"displaylogo": False})
     st.caption(f"Under {plain(result['protocol'])}: {plain(result['sentence'], 200)}. Whiskers: 95 % over workloads.")
-    comparison.show_table(result, name="comparison")
-    comparing.papers(result)
+    compare.show_table(result, name="comparison")
+    compare.papers(result)
 
 
 def members(table: pd.DataFrame) -> pd.DataFrame:
@@ -57,7 +56,7 @@ def members(table: pd.DataFrame) -> pd.DataFrame:
 
 def one(result: dict) -> None:
     """Look at one predictor: predicted against measured, and where it is off."""
-    names = {row["predictor"]: row["title"] for row in comparison.scored(result["rows"])}
+    names = {row["predictor"]: row["title"] for row in compare.scored(result["rows"])}
     if not names:
         return
     st.subheader("One predictor, member by member", anchor=False)
@@ -65,7 +64,7 @@ def one(result: dict) -> None:
         "Predictor", list(names), format_func=lambda key: names.get(key, key), key="predictor", width=420,
         bind="query-params", persist_state="session",
     )  # fmt: skip
-    table = members(cached(predictions.predictions, database(), result["evaluation_id"], picked))
+    table = members(cached(models.predictions, database(), result["evaluation_id"], picked))
     left, right = st.columns(2, gap="medium")
     with left:
         figure = predicted_vs_measured(table, theme=theme())
@@ -92,10 +91,10 @@ def intervals(result: dict) -> None:
     figure = coverage(known, label="title", theme=theme())
     columns = ["title", "coverage", "width", "groups", "group_unit"]
     frame.chart(figure, name="coverage", alt=alt_text(figure), table=known.loc[known["coverage"].notna(), columns])
-    by_gpu = comparing.coverage_by_gpu(result)
+    by_gpu = compare.coverage_by_gpu(result)
     if len(by_gpu):
         with st.expander("GPU by GPU", icon=":material/memory:"):
-            frame.data(by_gpu, name="coverage-by-gpu", columns=comparing.BY_GPU)
+            frame.data(by_gpu, name="coverage-by-gpu", columns=compare.BY_GPU)
     few = known.loc[known["groups"].notna() & (known["groups"] < 10), "title"]
     if len(few):
         st.caption(f"Fewer than ten groups calibrate {plain(', '.join(few), 200)}: 90 % can't be guaranteed there.")
@@ -103,7 +102,7 @@ def intervals(result: dict) -> None:
 
 def page() -> None:
     name = filters.dataset()
-    found = cached(predictions.evaluations, database(), name) if name else pd.DataFrame()
+    found = cached(models.evaluations, database(), name) if name else pd.DataFrame()
     if found.empty:
         frame.header(QUESTION, filters.chosen("dataset") if name else None)
         if name is None:
@@ -116,16 +115,16 @@ def page() -> None:
     result = pick(found)
     with heading:
         frame.header(QUESTION, filters.chosen("dataset"), simulated=bool(result["simulated"]))
-        frame.answer(comparison.sentence(result))
+        frame.answer(compare.comparison_sentence(result))
         if result["leaky"]:
             st.warning("This protocol is leaky: the same pairs stand in training and test. It proves nothing.")
     bars(result)
-    comparing.chance(result)
+    compare.chance(result)
     one(result)
     intervals(result)
-    comparing.ablation(result)
-    comparing.kace(str(result["dataset"]))
-    comparison.basis(result)
+    compare.ablation(result)
+    compare.kace(str(result["dataset"]))
+    compare.basis(result)
 
 
 page()

@@ -7,7 +7,9 @@ from analysis.errors import StallScopeError
 from analysis.predict.models import models
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
-from analysis.ui.parts import explaining, nomodel, question
+from analysis.ui.parts import explain as explaining
+from analysis.ui.parts import question
+from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from analysis.charts.expected_error import expected_error
+from analysis.charts.predictions import expected_error
 from analysis.charts.theme import alt_text
 from analysis.predict.advise.measure_next import in_words
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.ui.parts import measuring
+from analysis.ui.parts import measure_next
 from analysis.ui.shell import access, empty, filters, frame, job
 from analysis.ui.shell.markdown import sentence
 from analysis.ui.shell.resources import cached, database, theme
@@ -15,7 +15,7 @@ from analysis.ui.shell.resources import cached, database, theme
 QUESTION = "What should I measure next?"
 
 
-def choices(name: str) -> measuring.Request | None:
+def choices(name: str) -> measure_next.Request | None:
     """Ask for the workload, the place and the number of runs; each stands in the address."""
     found = cached(coruns.gpus_and_mechanisms, database(), name)
     ranked = found.groupby("gpu")["runs"].sum().sort_values(ascending=False, kind="stable")
@@ -36,7 +36,7 @@ def choices(name: str) -> measuring.Request | None:
                 st.selectbox("Mechanism", [str(one) for one in here["mechanism"]], key="next-mechanism", width=240)
             )
         runs = st.number_input("Runs to choose", 1, 20, 5, key="next-runs", width=150)
-    return measuring.Request(name, str(workload), int(runs), str(gpu), mechanism) if workload else None
+    return measure_next.Request(name, str(workload), int(runs), str(gpu), mechanism) if workload else None
 
 
 def page() -> None:
@@ -50,7 +50,7 @@ def page() -> None:
     request = choices(name)
     if request is None:
         return
-    plan = measuring.plan(request)
+    plan = measure_next.plan(request)
     with heading:
         frame.header(QUESTION, filters.chosen("dataset"), simulated=not isinstance(plan, str) and plan.simulated)
         frame.answer(sentence(plan if isinstance(plan, str) else in_words(plan), 400))
@@ -64,12 +64,12 @@ def page() -> None:
         [one.co_workload for one in chosen],
         theme=theme(),
     )
-    frame.chart(figure, name="expected-error", alt=alt_text(figure), table=plan.table(), columns=measuring.COLUMNS)
+    frame.chart(figure, name="expected-error", alt=alt_text(figure), table=plan.table(), columns=measure_next.COLUMNS)
     frame.subheading("In this order")
     frame.data(
         plan.table()[["rank", "co_workload", "expected_error", "gain", "random_error", "command"]],
         name="measure-next",
-        columns=measuring.COLUMNS,
+        columns=measure_next.COLUMNS,
     )
     st.caption("Expected by the direct view of the default predictor; noise of the measurement itself is not in it.")
     st.code(chosen[0].command, language="sh", wrap_lines=True)
@@ -84,7 +84,7 @@ def page() -> None:
     frame.caveats(plan.notes)
 
 
-def checked(request: measuring.Request) -> None:
+def checked(request: measure_next.Request) -> None:
     """Offer to try the choice on every measured workload, and say what came of it."""
     frame.subheading("Is this choice better than chance here?")
     running = st.session_state.get("job-next-check")
@@ -92,13 +92,15 @@ def checked(request: measuring.Request) -> None:
     if status is None:
         st.caption("Every measured workload in turn is treated as new, and the choice made among its measured runs.")
         if access.button("Try it on the measured workloads", icon=":material/fact_check:"):
-            st.session_state["job-next-check"] = (request.place(), measuring.submit_check(request))
+            st.session_state["job-next-check"] = (request.place(), measure_next.submit_check(request))
             st.rerun()
         return
     job.outcome(status)
     if status.result is not None:
         st.markdown(sentence(str(status.result["sentence"]), 600))
-        frame.data(measuring.check_table(status.result), name="measure-next-check", columns=measuring.CHECK_COLUMNS)
+        frame.data(
+            measure_next.check_table(status.result), name="measure-next-check", columns=measure_next.CHECK_COLUMNS
+        )
 
 
 page()

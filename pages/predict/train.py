@@ -3,8 +3,8 @@
 import streamlit as st
 
 from analysis.predict.predictors.registry import DEFAULT, PREDICTORS
-from analysis.store.queries import overview, predictions
-from analysis.ui.parts import comparison, training
+from analysis.store.queries import models, sources
+from analysis.ui.parts import compare, train
 from analysis.ui.parts.next_step import RUNS_FOR_A_SCORE
 from analysis.ui.shell import access, empty, filters, frame, job, navigation
 from analysis.ui.shell.markdown import plain
@@ -25,17 +25,17 @@ def running(kind: str, name: str) -> str | None:
 
 def last_comparison(name: str) -> dict | None:
     """Return the newest comparison of a data set."""
-    found = cached(predictions.evaluations, database(), name)
+    found = cached(models.evaluations, database(), name)
     return None if found.empty else dict(found.iloc[0])
 
 
 def scores(name: str, choices: dict[str, list[str]]) -> None:
     """Ask for a comparison, watch it, show it."""
-    request = training.form(name, choices)
+    request = train.form(name, choices)
     if request is not None:
-        st.session_state[f"job-{training.EVALUATE}"] = training.submit_comparison(request)
+        st.session_state[f"job-{train.EVALUATE}"] = train.submit_comparison(request)
         st.rerun()
-    current = running(training.EVALUATE, name)
+    current = running(train.EVALUATE, name)
     if current is not None:
         status = job.watch(current)
         job.outcome(status)
@@ -47,8 +47,8 @@ def scores(name: str, choices: dict[str, list[str]]) -> None:
     result = found["result"]
     st.subheader("The last comparison", anchor=False)
     st.caption(f"{plain(result['protocol'])}: {plain(result['sentence'], 200)} · {found['created_at']:%Y-%m-%d %H:%M}")
-    comparison.show_table(result, name="comparison")
-    comparison.basis(result)
+    compare.show_table(result, name="comparison")
+    compare.basis(result)
     navigation.link("compare", "Compare in detail", dataset=name)
 
 
@@ -67,12 +67,12 @@ def model(name: str, choices: dict[str, list[str]]) -> None:
             width=380,
         )
         gpu = st.selectbox("GPU", ["All", *choices["gpu"]], key="model-gpu", width=220)
-        mechanism = training.mechanism_of(name, key="model-mechanism", width=300)
+        mechanism = train.mechanism_of(name, key="model-mechanism", width=300)
         if access.button("Train a model", type="primary", icon=":material/model_training:", key="train-model"):
             wanted = None if gpu == "All" else gpu
-            st.session_state[f"job-{training.TRAIN}"] = training.submit_training(name, str(chosen), wanted, mechanism)
+            st.session_state[f"job-{train.TRAIN}"] = train.submit_training(name, str(chosen), wanted, mechanism)
             st.rerun()
-    current = running(training.TRAIN, name)
+    current = running(train.TRAIN, name)
     if current is None:
         return
     status = job.watch(current)
@@ -92,8 +92,8 @@ def page() -> None:
         frame.header(QUESTION)
         empty.state("There are no co-runs to learn from yet.", empty.CORUN)
         return
-    counts = cached(overview.counts, database(), name)
-    based = cached(overview.basis, database(), name)
+    counts = cached(sources.counts, database(), name)
+    based = cached(sources.basis, database(), name)
     frame.header(QUESTION, filters.chosen("dataset"), simulated=based["simulated"] > 0)
     if counts["runs"] < RUNS_FOR_A_SCORE:
         frame.answer(
@@ -104,7 +104,7 @@ def page() -> None:
         return
     found = last_comparison(name)
     frame.answer(
-        comparison.sentence(found["result"])
+        compare.comparison_sentence(found["result"])
         if found
         else f"{counts['runs']:,} co-runs can be learnt from. Choose what the predictors shall not have seen, and "
         "score them."

@@ -6,7 +6,8 @@ import streamlit as st
 from analysis.errors import StallScopeError
 from analysis.predict.models import models
 from analysis.predict.models.jobs import JobPrediction
-from analysis.ui.parts import nomodel, question, scenarios, whatif
+from analysis.ui.parts import question, what_if
+from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -65,7 +66,7 @@ def details(found: list[JobPrediction], asked: question.Question) -> None:
     if missing:
         st.markdown("**What would make this answer better**")
         for text in missing:
-            whatif.to_do(text)
+            what_if.to_do(text)
 
 
 def rests(found: list[JobPrediction], asked: question.Question) -> None:
@@ -104,20 +105,20 @@ def page() -> None:
             frame.header(QUESTION, filters.chosen("dataset"), simulated=asked.model.simulated)
             frame.answer("This question has no answer.")
         st.error(sentence(error.sentence), icon=":material/error:")
-        whatif.bring_a_profile()
+        what_if.bring_a_profile()
         return
     with heading:
         frame.header(QUESTION, filters.chosen("dataset"), simulated=asked.model.simulated)
         frame.answer(verdict(found))
-    whatif.other_settings(asked)
-    whatif.bring_a_profile()
-    whatif.members(found)
-    whatif.why(asked)
-    whatif.onward(asked)
-    scenarios.side_by_side(asked, found, known)
+    what_if.other_settings(asked)
+    what_if.bring_a_profile()
+    what_if.members(found)
+    what_if.why(asked)
+    what_if.onward(asked)
+    what_if.side_by_side(asked, found, known)
     details(found, asked)
-    whatif.nearest(asked)
-    whatif.what_would_help(asked, found)
+    what_if.nearest(asked)
+    what_if.what_would_help(asked, found)
     rests(found, asked)
 
 

@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.errors import StallScopeError
 from analysis.report.kinds import Wanted, make
-from analysis.ui.parts import reporting
+from analysis.ui.parts import report
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import sentence
 from analysis.ui.shell.resources import cached, database
@@ -23,12 +23,12 @@ def page() -> None:
     frame.answer(
         "One file that a colleague can check: every figure with its protocol, its sources and how to make it again."
     )
-    wanted = reporting.ask(name, chosen)
+    wanted = report.ask(name, chosen)
     document = write(wanted) if wanted is not None else None
     if wanted is None or document is None:
         return
-    reporting.downloads(document, f"{wanted.dataset}-{wanted.kind}")
-    reporting.preview(document)
+    report.downloads(document, f"{wanted.dataset}-{wanted.kind}")
+    report.preview(document)
 
 
 def write(wanted: Wanted):

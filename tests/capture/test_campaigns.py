@@ -10,16 +10,14 @@ import pytest
 from scipy import stats
 
 from analysis.capture.campaign import run
-from analysis.capture.corun import Measured, Member
+from analysis.capture.corun import Measured, Member, Timing
 from analysis.capture.fakenvml import moving_machine
-from analysis.capture.interval import mean, slowdown, t_quantile
+from analysis.capture.files import mean, slowdown, t_quantile
 from analysis.capture.journal import NAME
-from analysis.capture.order import informative
-from analysis.capture.plan import Plan, Task, all_pairs, read_plan
+from analysis.capture.plan import Plan, Task, all_pairs, informative, read_plan
 from analysis.capture.process import JobSpec
 from analysis.capture.rate import Mark, RateBy, rate
 from analysis.capture.readings import Reader
-from analysis.capture.window import Timing
 from analysis.errors import InputRefusedError, UsageError
 
 FILE = """

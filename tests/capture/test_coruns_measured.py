@@ -14,14 +14,13 @@ import pytest
 
 from analysis.capture import mps
 from analysis.capture.campaign import run
-from analysis.capture.corun import Measured, measure
+from analysis.capture.corun import NO_PROGRESS, Measured, Timing, measure
 from analysis.capture.fakenvml import moving_machine
 from analysis.capture.guard import Guard
 from analysis.capture.plan import Plan
 from analysis.capture.process import JobSpec, session_processes
 from analysis.capture.rate import RateBy
 from analysis.capture.readings import Reader
-from analysis.capture.window import NO_PROGRESS, Timing
 from analysis.errors import StallScopeError, UsageError
 from analysis.ingest.account import account
 from analysis.ingest.importer import import_paths

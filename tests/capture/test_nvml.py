@@ -14,7 +14,7 @@ import pytest
 
 from analysis.capture import nvml, telemetry
 from analysis.capture.fakenvml import FakeGpu, FakeNvml, moving_machine
-from analysis.capture.nvmlerrors import FAULTS, fault
+from analysis.capture.nvml import FAULTS, fault
 from analysis.capture.readings import FIELDS, Reader
 from analysis.errors import UsageError
 from analysis.ingest.importer import import_paths

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from analysis.charts.comparison_bars import comparison_bars
-from analysis.charts.coverage import coverage
 from analysis.charts.explanations import beeswarm, importance_bars, waterfall
-from analysis.charts.predictions import predicted_vs_measured, residuals
+from analysis.charts.predictions import coverage, predicted_vs_measured, residuals
 from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.theme import WORSE, alt_text, full, label
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.charts.differences import differences
 from analysis.charts.overlap import overlap_bars
 from analysis.charts.roofline import roofline_chart
-from analysis.charts.stall_bars import stall_bars
+from analysis.charts.stall_bars import differences, stall_bars
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.charts.theme import alt_text, group_colour, on, reason_colour, template
 from analysis.errors import UsageError

@@ -18,7 +18,8 @@ from typer.testing import Result
 
 from analysis.errors import StallScopeError
 from analysis.store.database import Database
-from analysis.ui.server import announcing, server
+from analysis.ui.server import server
+from analysis.ui.server import server as announcing
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,8 +14,7 @@ import pytest
 
 from analysis.errors import CancelledError, InputRefusedError, NotFoundError, UsageError
 from analysis.ingest import catalogue, public
-from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile
-from analysis.ingest.download import address, fetch
+from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile, address, fetch
 from analysis.ingest.importer import import_paths
 from analysis.ingest.registry import FORMATS
 from analysis.store.database import Database

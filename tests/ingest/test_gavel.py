@@ -12,8 +12,7 @@ from opening import load_into, opened, written
 
 from analysis.errors import InputRefusedError
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.formats.published.gavel import GavelOracle, GavelSimulation
-from analysis.ingest.formats.published.gavel_cells import read_cells
+from analysis.ingest.formats.published.gavel import GavelOracle, GavelSimulation, read_cells
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

@@ -12,9 +12,7 @@ from opening import load_into, opened, written
 
 from analysis.errors import InputRefusedError
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.formats.published.kace_columns import COUNTERS, LENGTHS, UTILISATION
-from analysis.ingest.formats.published.kace_kernel_lengths import KaceKernelLengths
-from analysis.ingest.formats.published.kace_pairs import KacePairs
+from analysis.ingest.formats.published.kace import COUNTERS, LENGTHS, UTILISATION, KaceKernelLengths, KacePairs
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

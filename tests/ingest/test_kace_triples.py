@@ -11,8 +11,7 @@ import pytest
 from opening import load_into, opened, written
 
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.formats.published.kace_pairs import KacePairs
-from analysis.ingest.formats.published.kace_triples import KaceTriples
+from analysis.ingest.formats.published.kace import KacePairs, KaceTriples
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tool_files import KERNELS, imported, parsed
 
 from analysis.errors import InputRefusedError
-from analysis.ingest.formats.profilers import json_events
+from analysis.ingest.formats.profilers import kineto
 from analysis.ingest.importer import import_file
 from analysis.store.database import Database
 
@@ -74,7 +74,7 @@ def test_survives(
     events = [OTHER[0], *(kernel(name, dur) for name, dur in zip(kernels, durations, strict=False)), OTHER[2]]
     text = json.dumps(events if bare else trace(events, baseTimeNanoseconds=5), indent=indent).encode()
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_events, "_PIECE", piece)
+        patch.setattr(kineto, "_PIECE", piece)
         path = Path(folder) / ("t.json.gz" if packed else "t.json")
         path.write_bytes(gzip.compress(text) if packed else text)
         got = parsed(path)

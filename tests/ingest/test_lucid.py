@@ -10,8 +10,7 @@ import pytest
 from opening import load_into, opened, written
 
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.formats.published.lucid_pairs import LucidPairs
-from analysis.ingest.formats.published.lucid_solo import LucidSolo
+from analysis.ingest.formats.published.lucid import LucidPairs, LucidSolo
 from analysis.store.database import Database
 from analysis.store.queries import coruns, sources
 

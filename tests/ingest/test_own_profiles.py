@@ -10,8 +10,7 @@ from opening import load_into, opened, written
 from analysis.errors import InputRefusedError
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.formats.own.coruns import OwnCoruns
-from analysis.ingest.formats.own.metrics import metric
-from analysis.ingest.formats.own.profiles import OwnProfiles
+from analysis.ingest.formats.own.profiles import OwnProfiles, metric
 from analysis.ingest.formats.own.templates import CORUNS, PROFILES, TEMPLATES, Template, column_table
 from analysis.settings import asset
 from analysis.store.database import Database

@@ -14,7 +14,7 @@ from ncu_files import PREAMBLE, Row, long_form, profile_rows
 from analysis.ingest.contract.cells import Cells, Header
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.textstats import measure
-from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.formats.ncu import launches as col
 from analysis.ingest.source import ahead
 from analysis.ingest.source.ahead import measure_ahead
 from analysis.ingest.source.opening import opened_files

@@ -9,8 +9,7 @@ import pandas as pd
 
 from analysis.ingest.account import account
 from analysis.ingest.importer import import_paths, preview
-from analysis.interference.checks import RULES
-from analysis.interference.exclude import exclude
+from analysis.interference.checks import RULES, exclude
 from analysis.store.database import Database
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, profiles

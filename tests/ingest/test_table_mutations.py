@@ -13,7 +13,7 @@ from opening import opened
 from analysis.errors import InputRefusedError
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.formats.own.templates import CORUNS, PROFILES
-from analysis.ingest.table_formats import TABLE_FORMATS
+from analysis.ingest.registry import TABLE_FORMATS
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.parsed import Parsed

@@ -10,8 +10,7 @@ import pytest
 from opening import load_into, opened, written
 
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.formats.published.tally_coruns import TallyCoruns
-from analysis.ingest.formats.published.tally_solo import TallySolo
+from analysis.ingest.formats.published.tally import TallyCoruns, TallySolo
 from analysis.store.database import Database
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources

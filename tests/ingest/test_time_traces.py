@@ -13,7 +13,7 @@ from analysis.ingest.importer import import_paths
 from analysis.stalls.kernels import kernel_table
 from analysis.stalls.shares import stall_shares
 from analysis.store.database import Database
-from analysis.store.queries.launches import timing_sources
+from analysis.store.queries.profiles import timing_sources
 
 
 @pytest.mark.parametrize("name", ["nsys-kern-sum", "nsys-gpu-trace", "nsys-sqlite", "kineto-trace", "nvprof-summary"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.interference.checks import flagged_workloads, run_checks
-from analysis.interference.exclude import exclude
+from analysis.interference.checks import exclude, flagged_workloads, run_checks
 from analysis.interference.rules.baselines import minimum_slowdowns
 from analysis.store.database import Database
 

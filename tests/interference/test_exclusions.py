@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import NotFoundError, UsageError
-from analysis.interference.checks import RULES, run_checks
-from analysis.interference.exclude import exclude, keep
+from analysis.interference.checks import RULES, exclude, keep, run_checks
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.rules.scopes import MEANINGS
 from analysis.stalls.counters import counters
@@ -18,7 +17,8 @@ from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.merge import merge_workloads
 from analysis.store.parsed import Parsed
 from analysis.store.queries import coruns as queries
-from analysis.store.queries import exclusions, overview, predictions, profiles, sources
+from analysis.store.queries import exclusions, models, profiles, sources
+from analysis.store.queries import sources as overview
 
 NAMES = "abcdef"
 
@@ -233,16 +233,16 @@ def test_a_report_says_what_is_left_out(database: Database, coruns) -> None:
 
 def test_a_stored_comparison_says_that_decisions_changed_since(database: Database, coruns) -> None:
     coruns(_runs(lambda i, j: 1.0 if i == 0 else 1.05 + 0.013 * i + 0.0171 * j))
-    empty = pd.DataFrame(columns=list(predictions.PREDICTION_COLUMNS))
-    predictions.save_evaluation(database, "e1", "own", "unseen-pair", {}, {"left_out": {}, "notes": []}, empty)
-    assert predictions.evaluation(database, "e1")["result"]["notes"] == []
+    empty = pd.DataFrame(columns=list(models.PREDICTION_COLUMNS))
+    models.save_evaluation(database, "e1", "own", "unseen-pair", {}, {"left_out": {}, "notes": []}, empty)
+    assert models.evaluation(database, "e1")["result"]["notes"] == []
     exclude(database, "exactly-one", "own")
-    (note,) = predictions.evaluation(database, "e1")["result"]["notes"]
+    (note,) = models.evaluation(database, "e1")["result"]["notes"]
     assert "rule exactly-one" in note
     left = {f"{exclusions.REASON}exactly-one": 5}
-    predictions.save_evaluation(database, "e2", "own", "unseen-pair", {}, {"left_out": left}, empty)
-    stored = predictions.evaluations(database).set_index("evaluation_id")["result"]
+    models.save_evaluation(database, "e2", "own", "unseen-pair", {}, {"left_out": left}, empty)
+    stored = models.evaluations(database).set_index("evaluation_id")["result"]
     assert "notes" not in stored["e2"]
     keep(database, "exactly-one")
-    stored = predictions.evaluations(database).set_index("evaluation_id")["result"]
+    stored = models.evaluations(database).set_index("evaluation_id")["result"]
     assert "kept again" in stored["e2"]["notes"][0]

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.interference.families import by_family
 from analysis.interference.matrix import slowdown_matrix
+from analysis.interference.matrix_order import by_family
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load
 from analysis.store.parsed import Parsed

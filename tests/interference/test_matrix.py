@@ -12,7 +12,7 @@ import pytest
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.cell import cell
 from analysis.interference.matrix import slowdown_matrix
-from analysis.interference.order import ORDERS, order
+from analysis.interference.matrix_order import ORDERS, order
 from analysis.store.database import Database
 
 SOLOS = {"a": 10.0, "b": 20.0, "c": 30.0, "d": 40.0}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from analysis.interference.cell import nearest_pairs
 from analysis.interference.matrix import slowdown_matrix
-from analysis.interference.nearest import nearest_pairs
 from analysis.store.database import Database
 
 

@@ -12,8 +12,9 @@ from analysis.errors import NotAllowedError, UsageError
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.api.operations import OPERATIONS
-from analysis.ui.shell import access, roles
-from analysis.ui.shell.roles import Role
+from analysis.ui.shell import access
+from analysis.ui.shell import access as roles
+from analysis.ui.shell.access import Role
 from tests.conftest import ROOT
 
 AUTH = {
@@ -147,8 +148,8 @@ def test_marked_functions_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- a new writer without a check fails here ---------------------------------------------------------------------
 
 #: Functions that only a job or a marked function calls.
-OF_JOBS = {"analysis.ui.parts.upload.load_all", "analysis.ui.parts.training.compare",
-           "analysis.ui.shell.sample._started", "analysis.ui.parts.recording.record"}  # fmt: skip
+OF_JOBS = {"analysis.ui.parts.upload.load_all", "analysis.ui.parts.train.compare",
+           "analysis.ui.shell.sample._started", "analysis.ui.parts.gpu.record"}  # fmt: skip
 
 
 def _functions() -> dict[str, tuple[ast.AST, dict[str, str], list[str]]]:
@@ -228,7 +229,7 @@ def test_every_writer_of_the_pages_asks_first_and_a_new_one_without_a_check_is_f
     assert {
         "analysis.store.loader.load", "analysis.ingest.importer.import_all", "analysis.predict.models.models.train",
         "analysis.ui.parts.upload._submit", "analysis.ui.parts.library._remove", "pages.predict.models.delete",
-        "analysis.ui.parts.checks._keep", "analysis.ui.parts.mapping._save", "analysis.ui.parts.matches.apply",
+        "analysis.ui.parts.checks._keep", "analysis.ui.parts.mapping._save", "analysis.ui.parts.upload.apply",
     } <= writers  # fmt: skip
     assert unchecked <= OF_JOBS, f"mark these with access.editing: {sorted(unchecked - OF_JOBS)}"
 

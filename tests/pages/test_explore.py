@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from analysis.interference.matrix import slowdown_matrix
 from analysis.store.database import Database
 from analysis.store.queries import sources
-from analysis.ui.parts import matrix
+from analysis.ui.parts import interference
 from analysis.ui.shell import resources
 from tests.conftest import ROOT
 from tests.pages.conftest import Open
@@ -57,12 +57,12 @@ def test_picture_and_table_choose_the_same_cell(
     ):
         state: dict = {"chart": event}
         monkeypatch.setattr(st, "session_state", state)
-        matrix._from_chart("chart", found)
-        assert (state[matrix.SLOWED], state[matrix.BESIDE]) == (SLOWED, BESIDE)
+        interference._from_chart("chart", found)
+        assert (state[interference.SLOWED], state[interference.BESIDE]) == (SLOWED, BESIDE)
     state = {"table": {"selection": {"cells": [(row, BESIDE)]}}}
     monkeypatch.setattr(st, "session_state", state)
-    matrix._from_table("table", found)
-    assert matrix.chosen({found.gpu: found}) == (found.gpu, SLOWED, BESIDE)
+    interference._from_table("table", found)
+    assert interference.chosen({found.gpu: found}) == (found.gpu, SLOWED, BESIDE)
 
 
 def test_the_table_says_why_a_cell_has_no_number(filled_file: Path) -> None:
@@ -73,7 +73,7 @@ def test_the_table_says_why_a_cell_has_no_number(filled_file: Path) -> None:
     failed = found.failed.copy()
     failed[1, 2] = 2
     changed = replace(found, state=states, failed=failed)
-    table = matrix.wide(changed)
+    table = interference.wide(changed)
     assert table.iloc[0, 1] == "·"
     assert table.iloc[0, 2] == "did not run"
     assert table.iloc[0, 3].endswith(" flagged")

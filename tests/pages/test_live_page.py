@@ -12,7 +12,7 @@ from analysis.capture.fakenvml import FakeNvml, moving_machine
 from analysis.capture.readings import Reader
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui.parts import live
+from analysis.ui.parts import gpu
 from tests.pages.conftest import Open
 
 PAGE = "pages/live/gpu.py"
@@ -23,8 +23,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Put a made-up machine where the pages ask the driver, and let every look be a new one."""
     made = moving_machine()
     monkeypatch.setenv("STALLSCOPE_NVML", "fake")
-    monkeypatch.setattr(live, "watcher", lambda kept=live.Watcher(Reader(lambda: made)): kept)  # noqa: B008
-    monkeypatch.setattr(live, "_EVERY", 0.0)
+    monkeypatch.setattr(gpu, "watcher", lambda kept=gpu.Watcher(Reader(lambda: made)): kept)  # noqa: B008
+    monkeypatch.setattr(gpu, "_EVERY", 0.0)
     return made
 
 
@@ -35,7 +35,7 @@ def words(page: AppTest) -> str:
 
 def test_without_a_driver_the_page_says_so_in_a_sentence(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = FakeNvml([], faults={"nvmlInit": 9})
-    monkeypatch.setattr(live, "watcher", lambda: live.Watcher(Reader(lambda: nothing)))
+    monkeypatch.setattr(gpu, "watcher", lambda: gpu.Watcher(Reader(lambda: nothing)))
     said = words(app(PAGE))
     assert "The NVIDIA driver is not loaded" in said
     assert "made up" not in said
@@ -48,7 +48,7 @@ def test_every_gpu_with_what_it_tells_and_what_not(app: Open, machine: FakeNvml)
     assert "2 GPUs: **NVIDIA H200" in said
     assert "Not told: time with any kernel (not supported on this GPU)" in said
     tiles = {(tile.label, tile.value) for tile in page.metric}
-    assert len(page.metric) == 2 * len(live.TILES)
+    assert len(page.metric) == 2 * len(gpu.TILES)
     assert {("Share of time with any kernel", "–"), ("Memory", "9.2 GiB of 40.0")} <= tiles
     tables = {tuple(table.value.columns): table.value for table in page.dataframe}
     assert tables["PID", "Program", "Uses it as", "Memory, MiB"]["Uses it as"].tolist()[-2:] == ["MPS client"] * 2

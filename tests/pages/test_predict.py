@@ -19,8 +19,9 @@ from analysis.predict.explain.explain import explain
 from analysis.predict.models import missing, models
 from analysis.settings import get_settings
 from analysis.store.database import Database
-from analysis.ui.parts import training, whatif
-from analysis.ui.shell import background, resources
+from analysis.ui.parts import train, what_if
+from analysis.ui.shell import resources
+from analysis.ui.shell import resources as background
 from tests.pages.conftest import Open
 from tests.pages.files import GPU, MECHANISM, profile
 
@@ -60,7 +61,7 @@ def test_predictors_are_scored_from_the_form(app: Open, filled: Path) -> None:
     page.multiselect(key="predictors").set_value(["effects"])
     next(button for button in page.button if button.label == "Score the predictors").click()
     page.run()
-    job = resources.jobs().latest(training.EVALUATE)
+    job = resources.jobs().latest(train.EVALUATE)
     assert job is not None
     assert job.request["predictors"] == ["effects"]
     status = resources.jobs().wait(job.job_id, 120)
@@ -78,7 +79,7 @@ def test_a_closed_tab_loses_nothing(app: Open, filled: Path) -> None:
     page.button(key="train-model").click()
     page.selectbox(key="train-predictor").select("ridge")
     page.run()
-    job = resources.jobs().latest(training.TRAIN)
+    job = resources.jobs().latest(train.TRAIN)
     assert job is not None
     assert resources.jobs().wait(job.job_id, 120).state == "done"
     other = app("pages/predict/what_if.py")
@@ -193,7 +194,7 @@ def test_the_global_view_is_worked_out_beside_the_page(
 @pytest.mark.parametrize("kind", ["counters", "duty cycle"])
 def test_what_to_measure_stands_as_a_command(kind: str) -> None:
     for text in (f"something, with commas: {missing._COMMANDS[kind]}", f"a co-run: {missing.CORUN}, or a table"):
-        parts = whatif._COMMAND.fullmatch(text)
+        parts = what_if._COMMAND.fullmatch(text)
         assert parts is not None
         assert parts["command"].split()[0] in ("ncu", "nvidia-smi", "stallscope")
         assert "while" not in parts["command"]

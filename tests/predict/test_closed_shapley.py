@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.predict.explain.pairshapley import shapley_of_pairs
-from analysis.predict.explain.setshapley import UNSURE
+from analysis.predict.explain.setshapley import UNSURE, shapley_of_pairs
 from analysis.predict.explain.shapley import contributions
 from analysis.predict.frame import features
 from analysis.predict.predictors.ensemble import Average, StallScope

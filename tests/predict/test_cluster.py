@@ -6,7 +6,7 @@ import pytest
 from distributed import LocalCluster
 
 from analysis.errors import UsageError
-from analysis.predict.evaluate import cluster
+from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.evaluate import evaluate
 from analysis.store.database import Database
 from tests.predict.conftest import make
@@ -22,7 +22,7 @@ def test_two_workers_give_the_same_numbers(database: Database) -> None:
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None, host="127.0.0.1"
         ) as two,
-        cluster.connected(two.scheduler_address) as backend,
+        execution.connected(two.scheduler_address) as backend,
     ):
         there = evaluate(
             database, "syn", "unseen-pair", PREDICTORS, save=False, n_jobs=-1, backend=backend,
@@ -36,11 +36,11 @@ def test_two_workers_give_the_same_numbers(database: Database) -> None:
 
 
 def test_an_absent_scheduler_is_said_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "TIMEOUT", 0.5)
-    with pytest.raises(UsageError, match="no Dask scheduler answers"), cluster.connected("tcp://127.0.0.1:9"):
+    monkeypatch.setattr(execution, "TIMEOUT", 0.5)
+    with pytest.raises(UsageError, match="no Dask scheduler answers"), execution.connected("tcp://127.0.0.1:9"):
         pass
 
 
 def test_no_address_needs_no_cluster() -> None:
-    with cluster.connected(None) as backend:
+    with execution.connected(None) as backend:
         assert backend is None

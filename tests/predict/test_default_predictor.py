@@ -16,7 +16,9 @@ from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.models import modelfile
 from analysis.predict.models.manifest import used_columns
-from analysis.predict.predictors import ensemble, mixing, novelty
+from analysis.predict.predictors import ensemble
+from analysis.predict.predictors import ensemble as mixing
+from analysis.predict.predictors import ensemble as novelty
 from analysis.predict.predictors.ensemble import StallScope
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
 from analysis.predict.predictors.structured import StructuredGP

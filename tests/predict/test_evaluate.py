@@ -19,7 +19,7 @@ from analysis.predict.evaluate.folding import FoldTask, run_fold
 from analysis.predict.frame import features
 from analysis.predict.predictors.base import Predictor
 from analysis.store.database import Database
-from analysis.store.queries import predictions as store
+from analysis.store.queries import models as store
 from tests.predict.conftest import WORKLOADS, make
 
 QUICK = ["ridge", "knn", "effects"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.predict.explain import explain, importance
-from analysis.predict.explain.sentences import LEAST, causes, sentence
+from analysis.predict.explain.explanation import LEAST, causes, sentence
 from analysis.predict.explain.shapley import HISTORY, contributions, explained_exactly
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame

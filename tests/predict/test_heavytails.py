@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.predict.predictors import heavytails
+from analysis.predict.predictors import pairgp
 from analysis.predict.predictors.pairgp import Jobs, PairGP
 
 
@@ -24,13 +24,13 @@ def _grid(count: int = 9) -> tuple[Jobs, np.ndarray, np.ndarray, np.ndarray]:
 def test_multiples_by_hand() -> None:
     # f = 4, v = 0.04 + 0.01 in both rows: exact row 4/5, three deviations off (4 + 9)/5
     spread = np.array([0.05, 0.05])
-    found = heavytails.noise_multiples(np.array([0.0, 3 * np.sqrt(0.05)]), spread, 0.01, np.ones(2))
+    found = pairgp.noise_multiples(np.array([0.0, 3 * np.sqrt(0.05)]), spread, 0.01, np.ones(2))
     assert found == pytest.approx([0.8, 2.6])
 
 
 def test_a_doubt_of_before_is_taken_out_of_the_spread() -> None:
-    first = heavytails.noise_multiples(np.array([0.3]), np.array([0.05]), 0.01, np.ones(1))
-    second = heavytails.noise_multiples(np.array([0.3]), np.array([0.05 + 0.01 * 6]), 0.01, np.array([7.0]))
+    first = pairgp.noise_multiples(np.array([0.3]), np.array([0.05]), 0.01, np.ones(1))
+    second = pairgp.noise_multiples(np.array([0.3]), np.array([0.05 + 0.01 * 6]), 0.01, np.array([7.0]))
     assert second == pytest.approx(first)
 
 
@@ -38,7 +38,7 @@ def test_rows_that_are_left_out_alone() -> None:
     generator = np.random.default_rng(1)
     half = generator.normal(size=(7, 7))
     covariance, y = half @ half.T + np.eye(7), generator.normal(size=7)
-    residual, variance = heavytails.left_out_singly(np.linalg.inv(covariance), y)
+    residual, variance = pairgp.left_out_singly(np.linalg.inv(covariance), y)
     for row in range(7):
         rest = np.delete(np.arange(7), row)
         weights = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, row])
@@ -61,7 +61,7 @@ def test_odd_runs_are_found_and_do_not_bend_the_others(monkeypatch: pytest.Monke
     robust, gp = off()
     assert set(np.argsort(gp.multiple_)[-len(odd) :]) == set(odd)
     assert gp.multiple_[odd].min() > 4 * np.median(gp.multiple_)
-    monkeypatch.setattr(heavytails, "DOUBTS", 0)
+    monkeypatch.setattr(pairgp, "DOUBTS", 0)
     plain, believing = off()
     assert (believing.multiple_ == 1.0).all()
     assert np.abs(robust).mean() < 0.6 * np.abs(plain).mean()

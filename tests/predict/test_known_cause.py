@@ -11,12 +11,11 @@ import numpy as np
 
 from analysis.ingest.importer import import_paths
 from analysis.predict.explain import explain
-from analysis.predict.explain.sentences import causes
+from analysis.predict.explain.explanation import causes
 from analysis.predict.explain.shapley import contributions
 from analysis.predict.frame import features
 from analysis.predict.predictors.learners import Boosting
-from analysis.sharing.sample_files import corun_rows, profile_files
-from analysis.sharing.sample_runs import Planned
+from analysis.sharing.sample import Planned, corun_rows, profile_files
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.work import Kernel, Workload
 from analysis.store.database import Database

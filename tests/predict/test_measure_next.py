@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
-from analysis.predict.advise import active
-from analysis.predict.advise.active import Candidates
-from analysis.predict.advise.measure_next import in_words, measure_next
+from analysis.predict.advise import measure_next as active
+from analysis.predict.advise.measure_next import Candidates, in_words, measure_next
 from analysis.predict.advise.next_check import check_choice
 from analysis.predict.advise.next_check import in_words as check_in_words
 from analysis.predict.frame import features

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.errors import NotEnoughDataError, UsageError
-from analysis.predict.evaluate import innerfolds, protocols
+from analysis.predict.evaluate import folding, protocols
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.store.database import Database
@@ -143,7 +143,7 @@ def test_calibration_divides_training_rows_only(frame: TrainingFrame, protocol: 
     chosen = protocols.prepare(frame, protocol)
     outer = protocols.folds(chosen, protocol)[0]
     train = chosen.take(outer.train)
-    inner, groups, unit = innerfolds.inner_folds(train, protocol)
+    inner, groups, unit = folding.inner_folds(train, protocol)
     assert len(inner) >= 2
     assert groups >= 2
     assert unit in ("pairs", "workloads", "families", "rows")

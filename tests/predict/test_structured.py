@@ -12,7 +12,7 @@ from analysis.predict.evaluate import protocols
 from analysis.predict.explain.shapley import contributions
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
-from analysis.predict.predictors import pairlikelihood, structured
+from analysis.predict.predictors import pairgp, structured
 from analysis.predict.predictors.pairgp import Jobs, PairGP, take
 from analysis.predict.predictors.pairprofiles import ProfileReader
 from analysis.predict.predictors.profilescale import PRODUCTS, ProfileScale
@@ -45,8 +45,8 @@ def test_gradient_of_the_marginal_likelihood(mode: str) -> None:
     theta = np.random.default_rng(2).normal(-1.0, 0.3, groups * 7 + 1)
     prior = np.zeros_like(theta)
     doubt = np.random.default_rng(3).uniform(0.8, 4.0, len(y))
-    exact = pairlikelihood.loss(theta, gp, i, j, y, jobs, prior, doubt)[1]
-    numeric = approx_fprime(theta, lambda t: pairlikelihood.loss(t, gp, i, j, y, jobs, prior, doubt)[0], 1e-6)
+    exact = pairgp.loss(theta, gp, i, j, y, jobs, prior, doubt)[1]
+    numeric = approx_fprime(theta, lambda t: pairgp.loss(t, gp, i, j, y, jobs, prior, doubt)[0], 1e-6)
     assert exact == pytest.approx(numeric, rel=1e-3, abs=1e-3)
 
 

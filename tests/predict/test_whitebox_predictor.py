@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.charts.cause_bars import cause_bars
+from analysis.charts.explanations import cause_bars
 from analysis.errors import NotEnoughDataError, UsageError
 from analysis.ingest.bundle import import_bundle
 from analysis.ingest.contract.format import Hints

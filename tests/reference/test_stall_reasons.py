@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.reference import stall_reasons as stalls
-from analysis.reference.stall_misspelt import nearest
+from analysis.reference.stall_reasons import nearest
 
 PER_ISSUE = "smsp__average_warps_issue_stalled_{}_per_issue_active"
 PER_WARP = "smsp__warp_issue_stalled_{}_per_warp_active"

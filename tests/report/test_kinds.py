@@ -14,7 +14,7 @@ from analysis.errors import NotEnoughDataError, NotFoundError, StallScopeError, 
 from analysis.ingest.importer import import_paths
 from analysis.predict.evaluate.evaluate import evaluate
 from analysis.predict.models import models
-from analysis.report import pdf
+from analysis.report import render
 from analysis.report.document import ReportDocument, Table
 from analysis.report.kinds import KINDS, Wanted, make
 from analysis.report.render import as_bytes, from_json, to_html, to_json
@@ -148,6 +148,6 @@ def test_without_the_extra_one_sentence_says_how(monkeypatch: pytest.MonkeyPatch
         return usual(name, *rest, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert not pdf.available()
+    assert not render.available()
     with pytest.raises(StallScopeError, match="pip install"):
-        pdf.to_pdf(make_document("a", "b"))
+        render.to_pdf(make_document("a", "b"))

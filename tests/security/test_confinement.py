@@ -24,7 +24,8 @@ from analysis.settings import Settings, get_settings
 from analysis.stalls.shares import stall_shares
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, overview, sources
+from analysis.store.queries import coruns, sources
+from analysis.store.queries import sources as overview
 from analysis.ui.api.tokens import tokens
 from tests.conftest import ROOT
 from tests.pages.files import all_files

@@ -11,11 +11,9 @@ import pytest
 from analysis.reference import stall_reasons
 from analysis.sharing.breakdown import stall_cycles, utilisation, warps_per_issue
 from analysis.sharing.corun import solo, states
-from analysis.sharing.demands import DRAM, table
-from analysis.sharing.hardware import machine
-from analysis.sharing.noise import Noise
-from analysis.sharing.profile import TOTAL, launches
-from analysis.sharing.sample_files import profile_csv
+from analysis.sharing.demands import DRAM, machine, table
+from analysis.sharing.profile import TOTAL, Noise, launches
+from analysis.sharing.sample import profile_csv
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.workloads import sample_workloads
 

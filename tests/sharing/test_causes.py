@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis.sharing.causes import RESOURCES, SHARE, TURNS, causes
+from analysis.sharing.demands import machine
 from analysis.sharing.engine import job_table
-from analysis.sharing.hardware import machine
 from analysis.sharing.mechanisms import CudaMps, Mechanism, TimeSlicing
 from analysis.sharing.recover import Recovered
 from analysis.sharing.whitebox import solve_sets

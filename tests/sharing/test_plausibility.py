@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.settings import asset
-from analysis.sharing.hardware import machines
+from analysis.sharing.demands import machines
 from analysis.sharing.plausibility import Row, costliest_twin, markdown, table
 
 

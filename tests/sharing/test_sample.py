@@ -16,7 +16,7 @@ from analysis.ingest.formats.own.templates import CORUNS
 from analysis.ingest.importer import import_all, import_file
 from analysis.settings import asset, get_settings
 from analysis.sharing import sample
-from analysis.sharing.sample_files import GPUS, write_sample
+from analysis.sharing.sample import GPUS, write_sample
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources

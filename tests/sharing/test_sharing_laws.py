@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.sharing import engine
 from analysis.sharing.corun import GAP, Places, solo, states
-from analysis.sharing.demands import FIRST_SHARED, table
-from analysis.sharing.hardware import machine
+from analysis.sharing.demands import FIRST_SHARED, machine, table
 from analysis.sharing.layout import limited, shared
 from analysis.sharing.mechanisms import (
     BlockPriority,

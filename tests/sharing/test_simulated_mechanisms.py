@@ -9,7 +9,7 @@ import pytest
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.mechanisms import answer, summary
 from analysis.sharing.compare import as_frame, co_runs, members, shares_note
-from analysis.sharing.hardware import machine, machines
+from analysis.sharing.demands import machine, machines
 from analysis.sharing.mechanisms import (
     BlockPriority,
     CudaMps,

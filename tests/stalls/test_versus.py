@@ -8,11 +8,10 @@ import pytest
 
 from analysis.errors import UsageError
 from analysis.ingest.importer import import_paths
-from analysis.stalls.availability import by_family, unavailable
+from analysis.stalls.compare import compare_all, differing, sentence, table, to_json
 from analysis.stalls.kernels import RULES, kernel_table
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import by_family, stall_shares, unavailable
 from analysis.stalls.sides import find
-from analysis.stalls.versus import compare_all, differing, sentence, table, to_json
 from analysis.store.database import Database
 
 ISSUE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"

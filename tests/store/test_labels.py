@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.store import labels, migrate
+from analysis.store import loader, migrate
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.parsed import Frame, Parsed
@@ -44,7 +44,7 @@ def test_a_database_of_before_keeps_every_row(tmp_path: Path, monkeypatch: pytes
 def test_labels_are_shared_between_files_and_go_with_the_last(
     database: Database, monkeypatch: pytest.MonkeyPatch, few: int, plain: bool
 ) -> None:
-    monkeypatch.setattr(labels, "_FEW", few)
+    monkeypatch.setattr(loader, "_FEW", few)
     first = _load(database, "a", plain, [("A", "x", "ns"), (None, "x", "ns"), ("A", "y", None), ("A", "x", "ns")])
     second = _load(database, "b", plain, [("A", "y", None), ("B", "y", "%")])
     told = "SELECT section, metric, unit, value FROM kernel_metric ORDER BY kernel_id, value"

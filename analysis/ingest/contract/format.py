@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from analysis.ingest.contract.parts import CutRows
+from analysis.ingest.contract.cells import CutRows
 from analysis.ingest.contract.textstats import TextStats
 from analysis.store.parsed import Parsed
 

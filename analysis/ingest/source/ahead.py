@@ -14,10 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from analysis.ingest.contract.cells import Header
-from analysis.ingest.contract.parts import CutRows, Labels, Parts
+from analysis.ingest.contract.cells import CutRows, Header, Labels, Parts
 from analysis.ingest.contract.textstats import Counts, TextStats, measure
-from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.formats.ncu import launches as col
 from analysis.ingest.text.header import header_in, table_end
 from analysis.ingest.text.rowparts import MARGIN, cut_rows
 

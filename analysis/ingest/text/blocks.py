@@ -12,7 +12,7 @@ from analysis.ingest.contract.cells import Header
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.textstats import measure
 from analysis.ingest.text.header import KEPT_BEFORE, is_other_output, split_line
-from analysis.ingest.text.quantities import no_value
+from analysis.ingest.text.units import no_value
 from analysis.settings import get_settings
 
 _LONGEST_HEADER = 1 << 16

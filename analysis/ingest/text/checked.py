@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from analysis.ingest.contract.cells import Cells
 from analysis.ingest.text.numbers import Separators, decide
-from analysis.ingest.text.quantities import Quantities, number_texts, read
+from analysis.ingest.text.units import Quantities, number_texts, read
 
 Bools = npt.NDArray[np.bool_]
 

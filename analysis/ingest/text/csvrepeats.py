@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.ingest.contract.cells import Cells, Header, Ints, Rejects, Shared, numbered
+from analysis.ingest.contract.cells import Cells, CutRows, Header, Ints, Parts, Rejects, Shared, numbered
 from analysis.ingest.contract.format import Opened
-from analysis.ingest.contract.parts import CutRows, Parts
 from analysis.ingest.text.digits import Floats, plain_numbers
 from analysis.ingest.text.fast import is_odd, read_regular
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analysis.ingest.contract.cells import Ints
-from analysis.ingest.contract.parts import Bytes, Labels, Parts
+from analysis.ingest.contract.cells import Bytes, Ints, Labels, Parts
 
 #: Bytes before and after the rows of a buffer at which may be looked, whatever they hold.
 MARGIN = 1 << 16

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.interference.finding import Finding, Severity, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, left_out
+from analysis.store.queries import coruns, exclusions
 
 #: Beside its gentlest partner a job should run about as fast as alone.
 LOWEST, HIGHEST = 0.95, 1.25
@@ -46,7 +46,7 @@ def minimum_slowdowns(database: Database, dataset: str | None = None, gpu: str |
     """
     chosen = Filter(datasets=(dataset,) if dataset else (), gpus=(gpu,) if gpu else ())
     pairs = coruns.pairs(database, chosen)
-    again = left_out.slowdowns_left_out(database, _FASTER, chosen)
+    again = exclusions.slowdowns_left_out(database, _FASTER, chosen)
     if len(again):
         pairs = pd.concat([pairs, again], ignore_index=True)
     whole = ~(pairs["thread_percentage"].astype(float) < 100) & pairs["mig_profile"].isna()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, evidence, repeats
+from analysis.store.queries import coruns, repeats
+from analysis.store.queries import repeats as evidence
 from analysis.store.queries.sources import sources
 
 #: Solo values further apart than this are not the same measurement repeated.

@@ -7,7 +7,7 @@ from analysis.stalls.cautions import CLOCK_TOLERANCE
 from analysis.stalls.counters import counters
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, evidence
+from analysis.store.queries import coruns, repeats
 
 #: Rounding and replay passes take a sound counter slightly above its peak.
 ABOVE = 101.0
@@ -21,7 +21,7 @@ _ACTIVITY = r"(?i)(?:gr_engine_active|sm_active|sm_occupancy|pipe_\w+_active|dra
 
 def above_peak(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report counters above 100 % of their peak."""
-    found = evidence.above_percent(database, ABOVE, dataset)
+    found = repeats.above_percent(database, ABOVE, dataset)
     findings = []
     for (name, gpu), rows in found.groupby(["dataset", "gpu"], sort=True, dropna=False):
         sentence = (
@@ -36,7 +36,7 @@ def above_peak(database: Database, dataset: str | None = None) -> list[Finding]:
 
 def idle_counters(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report activity counters that are zero throughout while the same device was in use."""
-    table = evidence.telemetry_extremes(database, dataset)
+    table = repeats.telemetry_extremes(database, dataset)
     findings = []
     for (name, file, device), group in table.groupby(["dataset", "file_name", "device"], sort=True):
         busy = group[group["name"].str.contains(_UTILISATION) & (group["largest"] >= BUSY)]
@@ -55,7 +55,7 @@ def idle_counters(database: Database, dataset: str | None = None) -> list[Findin
 
 def identical_series(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report series that are the same for several pods or processes: figures of the device, not of each of them."""
-    found = evidence.identical_series(database, dataset)
+    found = repeats.identical_series(database, dataset)
     findings = []
     for (name, file, device), rows in found.groupby(["dataset", "file_name", "device"], sort=True):
         pods = sorted({str(entity) for entities in rows["entities"] for entity in entities})

@@ -12,8 +12,7 @@ import pandas as pd
 from analysis.interference.memory import Memory, memory_fit, peaks
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
 from analysis.numbers import slowdown as times
-from analysis.predict.advise.likeness import Likeness
-from analysis.predict.advise.neighbours import measured_sets
+from analysis.predict.advise.neighbours import Likeness, measured_sets
 from analysis.predict.frame import profiles, whitebox_sets
 from analysis.predict.frame.features import rows_for_sets
 from analysis.predict.frame.terms import WHITE_BOX

@@ -11,9 +11,8 @@ from scipy import stats
 
 from analysis.errors import NotEnoughDataError
 from analysis.numbers import significant
-from analysis.predict.advise import active
-from analysis.predict.advise.active import Candidates
-from analysis.predict.advise.measure_next import candidates_of
+from analysis.predict.advise import measure_next as active
+from analysis.predict.advise.measure_next import Candidates, candidates_of
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.execution import Progress
 from analysis.predict.evaluate.metrics import absolute_percentage_errors

@@ -22,7 +22,7 @@ from analysis.predict.predictors.base import needs
 from analysis.predict.predictors.registry import PREDICTORS, PredictorSpec, get
 from analysis.predict.predictors.whitebox import SHARES_MODEL
 from analysis.store.database import Database
-from analysis.store.queries import predictions as store
+from analysis.store.queries import models as store
 
 #: Fewer measured runs than this carry no score.
 LEAST_RUNS = 30

@@ -20,7 +20,7 @@ from analysis.predict.evaluate.selection import select_frame
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.predictors.registry import DEFAULT, PredictorSpec
 from analysis.store.database import Database
-from analysis.store.queries import predictions as store
+from analysis.store.queries import models as store
 
 #: Columns that identify a row of a prediction file.
 KEYS = ("seed", "fold", "run_id", "slot")

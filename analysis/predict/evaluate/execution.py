@@ -5,11 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeAlias, TypeVar
 
 import joblib
 from threadpoolctl import threadpool_limits
+
+from analysis.errors import UsageError
 
 Progress: TypeAlias = Callable[[float, str], None]
 Task = TypeVar("Task")
@@ -106,3 +108,49 @@ def run(
 def work_numbered(work: Callable[[Task], Result], number: int, task: Task) -> tuple[int, Result]:
     """Do one task of `run` on another machine."""
     return number, work(task)
+
+
+Backend: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+#: Seconds until a scheduler that doesn't answer counts as absent.
+TIMEOUT = 10.0
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Backend | None]:
+    """Connect to a scheduler for as long as the context lasts.
+
+    Parameters
+    ----------
+    address : str or None
+        ``tcp://host:port``; with None nothing is connected.
+
+    Yields
+    ------
+    callable or None
+        What `execution.run` and `evaluate.evaluate` take as their backend.
+
+    Raises
+    ------
+    UsageError
+        If dask.distributed is not installed or the scheduler doesn't answer.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(
+            "the option --cluster needs dask.distributed", "Install it with: pip install 'stallscope[cluster]'"
+        ) from error
+    try:
+        client: Any = Client(address, timeout=TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"no Dask scheduler answers at {address}", "Start one with `dask scheduler`, and give its tcp:// address."
+        ) from error
+    try:
+        yield lambda: joblib.parallel_config("dask", client=client)
+    finally:
+        client.close()

@@ -9,8 +9,7 @@ import pandas as pd
 
 from analysis.errors import NotEnoughDataError
 from analysis.predict.explain.background import of_training
-from analysis.predict.explain.explanation import Contribution, Explanation, summed
-from analysis.predict.explain.sentences import sentence
+from analysis.predict.explain.explanation import Contribution, Explanation, sentence, summed
 from analysis.predict.explain.shapley import Contributions, contributions
 from analysis.predict.explain.whitebox_causes import explained
 from analysis.predict.frame.naming import by_feature, shown_value

@@ -11,7 +11,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from analysis.errors import NotEnoughDataError
-from analysis.predict.explain.sentences import Start
+from analysis.predict.explain.explanation import Start
 from analysis.predict.explain.setshapley import explain_sets
 from analysis.predict.frame.schema import Floats
 from analysis.predict.frame.terms import WHITE_BOX

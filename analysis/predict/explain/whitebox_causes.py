@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.predict.explain.explanation import TAKEN, Contribution, Explanation, summed
-from analysis.predict.explain.sentences import causes, sentence
+from analysis.predict.explain.explanation import TAKEN, Contribution, Explanation, causes, sentence, summed
 from analysis.predict.frame.terms import WHITE_BOX
 from analysis.predict.frame.whitebox_sets import LAUNCHES, Asked, causes_of
 from analysis.predict.models.gather import Gathered

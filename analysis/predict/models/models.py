@@ -30,8 +30,8 @@ from analysis.predict.predictors.registry import DEFAULT, get
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
+from analysis.store.queries import models as evaluations
 from analysis.store.queries import models as store
-from analysis.store.queries import predictions as evaluations
 from analysis.store.queries.sources import require_dataset, sources
 
 #: The card of a model and its manifest are one thing.

@@ -2,18 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import clone
 
 from analysis.predict.frame.schema import Floats, Ints
-from analysis.predict.predictors import mixing, novelty
 from analysis.predict.predictors.base import Predictor
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
 from analysis.predict.predictors.structured import StructuredGP
+
+#: Most rehearsals; models beyond that are left out several at a time.
+MOST_GROUPS = 12
+
+
+def models_of(X: pd.DataFrame) -> list[str]:
+    """Return the models that occur in a frame's rows, of targets and of co-runners, sorted."""
+    beside = {str(name) for names in set(X["models"]) for name in names}
+    return sorted({str(name) for name in X["model"].unique()} | beside)
+
+
+def strangers(X: pd.DataFrame, models: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Say which rows have a job of a model that is not among those given.
+
+    Parameters
+    ----------
+    X : pd.DataFrame
+        Rows of the frame.
+    models : collection of str
+        Models that were seen, as targets or as co-runners.
+
+    Returns
+    -------
+    ndarray of bool, shape (rows,)
+    """
+    seen = frozenset(models)
+    # Each distinct name and set of co-runners is looked at once: frames may have millions of rows.
+    code, distinct = pd.factorize(X["model"].to_numpy(dtype=object))
+    strange = np.array([str(name) not in seen for name in distinct], dtype=bool)
+    beside, sets = pd.factorize(X["models"].to_numpy(dtype=object))
+    any_strange = np.array([any(str(name) not in seen for name in found) for found in sets], dtype=bool)
+    return np.asarray(strange[code] | any_strange[beside], dtype=bool)
+
+
+def rehearsals(X: pd.DataFrame) -> Iterator[Ints]:
+    """Leave models out in turn, each with all runs that it is in: rows that are as strange to the rest as a new model.
+
+    Yields
+    ------
+    ndarray of int
+        Rows that are left out together.
+    """
+    names = models_of(X)
+    order = np.random.default_rng(0).permutation(len(names))
+    count = min(MOST_GROUPS, len(names))
+    for number in range(count):
+        group = [names[place] for place in order[number::count]]
+        rows = np.flatnonzero(strangers(X, set(names).difference(group)))
+        if 0 < len(rows) < len(X):
+            yield rows
+
+
+#: Steps in which weights are tried: 1/8.
+STEPS = 8
+
+#: Left-out models that speak for the processes alone before any was left out, and how many make a weight.
+PRIOR_GROUPS = 2.0
+LEAST_GROUPS = 5
+
+#: Draws of models over which the best weights are averaged.
+DRAWS = 200
+
+#: Smaller weights are none: trees that hardly count are not worth their time.
+LEAST_WEIGHT = 0.04
+
+
+def learnt(process: StructuredGP, trees: Sequence[tuple[str, Any]], X: pd.DataFrame, y: Floats, pairs: Ints) -> Floats:
+    """Return the weights of the processes and of each tree part for sets with a model that was never seen.
+
+    Models are left out of the training rows in turn: of the processes in closed form, of the trees by fitting again.
+
+    Parameters
+    ----------
+    process : StructuredGP
+        Fitted on all rows.
+    trees : sequence of (str, estimator)
+        The tree parts, unfitted.
+    X, y
+        The training rows and ln S.
+    pairs : ndarray of int
+        Those with one co-runner, which trees learn from.
+
+    Returns
+    -------
+    ndarray, shape (1 + trees,)
+        Sums to 1.
+    """
+    grid = candidates(1 + len(trees))
+    errors = []
+    groups = list(rehearsals(X.iloc[pairs]))
+    if len(groups) < LEAST_GROUPS:
+        first: Floats = grid[0]
+        return first
+    for held in groups:
+        rest, rows = np.delete(pairs, held), pairs[held]
+        rows, said, _ = process.left_out([rows])
+        parts = [said, *(clone(tree).fit(X.iloc[rest], y[rest]).predict(X.iloc[rows]) for _, tree in trees)]
+        mixed = np.column_stack(parts) @ grid.T
+        errors.append(np.abs(np.expm1(mixed - y[rows][:, None])).mean(axis=0))
+    return best_weights(np.array(errors), grid)
+
+
+def candidates(parts: int) -> Floats:
+    """Return the weights that are tried, shape (candidates, parts), the first part alone first."""
+    rest = [found for found in product(range(STEPS + 1), repeat=parts - 1) if sum(found) <= STEPS]
+    return np.array([[STEPS - sum(found), *found] for found in rest], dtype=np.float64) / STEPS
+
+
+def best_weights(errors: Floats, grid: Floats) -> Floats:
+    """Return the weights of least error, averaged over draws of the groups, drawn to the first part with few of them.
+
+    Parameters
+    ----------
+    errors : ndarray, shape (groups, candidates)
+        Mean absolute percentage error of each left-out group with each candidate.
+    grid : ndarray, shape (candidates, parts)
+        The candidates.
+    """
+    groups = len(errors)
+    lot = np.random.default_rng(0)
+    best = [grid[int(np.argmin(errors[lot.integers(0, groups, groups)].mean(axis=0)))] for _ in range(DRAWS)]
+    weights: Floats = np.mean(best, axis=0) * groups / (groups + PRIOR_GROUPS)
+    weights[weights < LEAST_WEIGHT] = 0.0
+    weights[0] = 1.0 - weights[1:].sum()
+    return weights
+
 
 #: Fewer pairs than this teach trees nothing worth a weight.
 LEAST_PAIRS = 60
@@ -82,9 +209,9 @@ class StallScope(Predictor):
         process, trees, pairs = self._process().fit(X, y), self._trees(), _pairs(X)
         weights = np.eye(1 + len(trees))[0]
         if len(pairs) >= LEAST_PAIRS:
-            weights = mixing.learnt(process, trees, X, y, pairs)
+            weights = learnt(process, trees, X, y, pairs)
         kept = [number for number in range(1, len(weights)) if weights[number] > 0]
-        self.models_ = novelty.models_of(X)
+        self.models_ = models_of(X)
         self.weights_ = weights[[0, *kept]]
         self.parts_ = [("processes", process), *_fitted([trees[number - 1] for number in kept], X, y, pairs)]
         return self
@@ -92,9 +219,9 @@ class StallScope(Predictor):
     def again(self, X: pd.DataFrame, y: Floats, asked: pd.DataFrame) -> StallScope:
         """Return a predictor with the same weights that has learnt from other rows, to be asked about some rows."""
         found: StallScope = clone(self)
-        found.models_, found.weights_ = novelty.models_of(X), self.weights_
+        found.models_, found.weights_ = models_of(X), self.weights_
         found.parts_ = [("processes", self._process().fit(X, y))]
-        if novelty.strangers(asked, found.models_).any():
+        if strangers(asked, found.models_).any():
             found.parts_ += _fitted([(name, clone(part)) for name, part in self.parts_[1:]], X, y, _pairs(X))
         else:
             found.weights_ = np.ones(1)
@@ -107,7 +234,7 @@ class StallScope(Predictor):
         if len(self.parts_) > 1:
             alone = np.zeros(len(X), dtype=bool)
             alone[_pairs(X)] = True
-            out[alone & novelty.strangers(X, self.models_)] = self.weights_
+            out[alone & strangers(X, self.models_)] = self.weights_
         return out
 
     def predict(self, X: pd.DataFrame) -> Floats:
@@ -143,7 +270,7 @@ class StallScope(Predictor):
             start += size
             rest = np.setdiff1d(pairs, group)
             asked = X.iloc[rows[place]]
-            strange = novelty.strangers(asked, novelty.models_of(X.iloc[rest]))
+            strange = strangers(asked, models_of(X.iloc[rest]))
             if len(self.parts_) > 1 and strange.any() and len(rest):
                 shares = np.where(strange[:, None], self.weights_, np.eye(len(self.parts_))[0])
                 trees = _fitted([(name, clone(part)) for name, part in self.parts_[1:]], X, y, rest)

@@ -7,12 +7,77 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from analysis.predict.frame.schema import Floats, Ints
-from analysis.predict.predictors import heavytails, pairlikelihood
-from analysis.predict.predictors.matrices import cholesky, inverse_of, rowwise
+
+#: Degrees of freedom of Student's t; small enough to doubt a run, large enough to believe most of them.
+FREEDOM = 4.0
+
+#: Times that doubts are formed, and iterations in which the hyper-parameters then follow.
+DOUBTS = 2
+MORE_ITERATIONS = 12
+
+
+def noise_multiples(residual: Floats, spread: Floats, noise: float, multiple: Floats) -> Floats:
+    """Return by how much the noise variance of each row should exceed the common one.
+
+    Student's t with f degrees of freedom is a Gaussian with a gamma-distributed precision. Given a residual r with
+    variance v the expected precision is (f + 1) / (f + r^2 / v); one step of expectation maximisation divides the noise
+    by it (Lange, Little and Taylor, Journal of the American Statistical Association 84, 1989). The residuals are those
+    of rows that are left out one by one, so that no row speaks for itself.
+
+    Parameters
+    ----------
+    residual, spread : ndarray, shape (rows,)
+        Measured minus predicted value of each left-out row, and the predictive variance, noise of the row included.
+    noise : float
+        Common noise variance.
+    multiple : ndarray, shape (rows,)
+        Multiples that `spread` was made with.
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+        New multiples: f / (f + 1) for a row that fits exactly, without bound for one that doesn't.
+    """
+    usual = np.maximum(spread - noise * multiple, 0.0) + noise
+    doubt: Floats = (FREEDOM + residual**2 / usual) / (FREEDOM + 1.0)
+    return doubt
+
+
+def left_out_singly(inverse: Floats, centred: Floats) -> tuple[Floats, Floats]:
+    """Return the residual and the variance of each row that is left out alone, from the inverse covariance.
+
+    Sundararajan and Keerthi, Neural Computation 13, 2001; Rasmussen and Williams 2006, equations 5.10 to 5.12.
+    """
+    variance: Floats = 1.0 / np.diag(inverse)
+    return (inverse @ centred) * variance, variance
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """Return the lower factor of a covariance, shape (n, n), with as much jitter as it takes."""
+    jitter = 0.0
+    while True:
+        try:
+            factor: Floats = np.asarray(np.linalg.cholesky(matrix + jitter * np.eye(len(matrix))), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            jitter = max(10 * jitter, 1e-10 * float(np.trace(matrix)) / len(matrix))
+        else:
+            return factor
+
+
+def inverse_of(factor: Floats) -> Floats:
+    """Return the inverse of a covariance from its lower factor, shape (n, n)."""
+    lower = np.tril(lapack.dpotri(np.asfortranarray(factor), lower=1)[0])
+    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
+
+
+def rowwise(left: Floats, right: Floats) -> Floats:
+    """Return the dot product of each row of one matrix with the same row of another, shape (rows,)."""
+    return np.asarray(np.einsum("ra,ra->r", left, right), dtype=np.float64)
+
 
 Mode = Literal["direct", "symmetric", "antisymmetric"]
 
@@ -90,19 +155,19 @@ class PairGP:
         prior = np.array([*start, np.log(0.03 * variance)])
         subset = np.random.default_rng(self.seed).permutation(len(y))[: self.max_rows]
         self.theta_, self.multiple_ = prior.copy(), np.ones(len(y))
-        for doubts in range(heavytails.DOUBTS + 1):
+        for doubts in range(DOUBTS + 1):
             found = minimize(
-                pairlikelihood.loss, self.theta_,
+                loss, self.theta_,
                 args=(self, i[subset], j[subset], centred[subset], jobs, prior, self.multiple_[subset]), jac=True,
-                method="L-BFGS-B", options={"maxiter": heavytails.MORE_ITERATIONS if doubts else self.max_iter},
+                method="L-BFGS-B", options={"maxiter": MORE_ITERATIONS if doubts else self.max_iter},
             )  # fmt: skip
             self.theta_ = np.asarray(found.x, dtype=np.float64)
             self.noise_ = float(np.exp(self.theta_[-1]))
             gram = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
             self.cholesky_ = cholesky(gram + np.diag(self.noise_ * self.multiple_))
-            if doubts < heavytails.DOUBTS:
-                residual, spread = heavytails.left_out_singly(inverse_of(self.cholesky_), centred)
-                self.multiple_ = heavytails.noise_multiples(residual, spread, self.noise_, self.multiple_)
+            if doubts < DOUBTS:
+                residual, spread = left_out_singly(inverse_of(self.cholesky_), centred)
+                self.multiple_ = noise_multiples(residual, spread, self.noise_, self.multiple_)
         alpha: Floats = cho_solve((self.cholesky_, True), centred)
         self._gather_weights(alpha, len(jobs.x))
         self.y_ = y
@@ -258,3 +323,77 @@ class PairGP:
 def take(jobs: Jobs, rows: Any) -> Jobs:
     """Return some jobs, by number."""
     return Jobs(jobs.x[rows], jobs.model[rows], jobs.name[rows])
+
+
+#: Spread of the log-normal priors on all hyper-parameters.
+PRIOR_SPREAD = 1.5
+
+
+def loss(
+    theta: Floats, process: PairGP, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats, multiple: Floats
+) -> tuple[float, Floats]:
+    """Return the negative log posterior of a process's hyper-parameters and its gradient.
+
+    Rasmussen and Williams 2006, equations 5.8 and 5.9, with log-normal priors.
+
+    Parameters
+    ----------
+    theta : ndarray
+        Logarithms of the hyper-parameters, in the order of `PairGP.kernels`, the noise variance last.
+    process : PairGP
+        Whose kernels they are.
+    i, j : ndarray of int, shape (rows,)
+        The pair of each row, as numbers of `jobs`.
+    y : ndarray, shape (rows,)
+        Values less their mean.
+    jobs : Jobs
+        The jobs.
+    prior : ndarray
+        Centre of the priors, in logarithms.
+    multiple : ndarray, shape (rows,)
+        By how much the noise variance of a row exceeds the common one.
+    """
+    columns = jobs.x.shape[1]
+    kernels, distance, same_model, same_name = process.kernels(theta, jobs, jobs)
+    noise = float(np.exp(theta[-1])) * multiple
+    try:
+        factor = np.asarray(np.linalg.cholesky(process.gram(kernels, i, j, i, j) + np.diag(noise)))
+    except np.linalg.LinAlgError:
+        return 1e10, np.zeros_like(theta)
+    alpha = cho_solve((factor, True), y)
+    inner = 0.5 * (inverse_of(factor) - np.outer(alpha, alpha))
+    slopes = _slopes(process, kernels, inner, i, j, len(jobs.x))
+    gradient = np.zeros_like(theta)
+    for number, group in enumerate(process.groups):
+        kernel, slope, at = kernels[group], slopes[group], number * (columns + 4)
+        smooth = slope * (kernel.weight[0] + kernel.weight[3] * same_model) * kernel.rbf
+        gradient[at : at + columns] = -0.5 * kernel.rate * np.einsum("ab,abd->d", smooth, distance)
+        gradient[at + columns : at + columns + 4] = kernel.weight * np.array(
+            [
+                (slope * kernel.rbf).sum(), (slope * same_model).sum(), (slope * same_name).sum(),
+                (slope * same_model * kernel.rbf).sum(),
+            ]
+        )  # fmt: skip
+    gradient[-1] = noise @ np.diag(inner)
+    away = (theta - prior) / PRIOR_SPREAD
+    loss = 0.5 * y @ alpha + np.log(np.diag(factor)).sum() + 0.5 * away @ away
+    return float(loss), gradient + away / PRIOR_SPREAD
+
+
+def _slopes(process: PairGP, k: Mapping[str, Kernel], inner: Floats, i: Ints, j: Ints, jobs: int) -> dict[str, Floats]:
+    """Return the derivative of the loss by every entry of the job-by-job kernels."""
+    at = np.arange(len(i))
+    of_i, of_j = np.zeros((len(i), jobs)), np.zeros((len(i), jobs))
+    of_i[at, i], of_j[at, j] = 1.0, 1.0
+    if process.mode == "direct":
+        return {
+            "O": of_i.T @ inner @ of_i,
+            "P": of_j.T @ inner @ of_j,
+            "IO": of_i.T @ (inner * k["IP"].value[np.ix_(j, j)]) @ of_i,
+            "IP": of_j.T @ (inner * k["IO"].value[np.ix_(i, i)]) @ of_j,
+        }
+    sign, b = process.sign, k["I"].value
+    both = of_i + sign * of_j
+    cross = of_i.T @ (inner * b[np.ix_(j, i)]) @ of_j
+    straight = of_i.T @ (inner * b[np.ix_(j, j)]) @ of_i + of_j.T @ (inner * b[np.ix_(i, i)]) @ of_j
+    return {"A": both.T @ inner @ both, "I": straight + sign * (cross + cross.T)}

@@ -11,8 +11,7 @@ from analysis.interference.finding import counted, named
 from analysis.reference.stall_families import BY_NAME
 from analysis.report.document import Block, Notice, Section, Text
 from analysis.report.table import column, figure, table
-from analysis.stalls.availability import by_family
-from analysis.stalls.shares import ENOUGH_ACCOUNTED
+from analysis.stalls.shares import ENOUGH_ACCOUNTED, by_family
 
 #: Reasons below this percentage of warp cycles are left to the CSV of the Stalls page.
 _LEAST_SHARE = 1.0

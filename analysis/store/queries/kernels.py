@@ -8,7 +8,7 @@ from analysis.errors import NotFoundError
 from analysis.store import kept
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries.launches import COUNTED_SOURCES
+from analysis.store.queries.profiles import COUNTED_SOURCES
 
 _COLUMNS = ("dataset", "gpu", "workload", "family", "phase", "source_id")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from analysis.errors import UsageError, Where
 from analysis.settings import Settings
-from analysis.ui.shell.roles import Role
+from analysis.ui.shell.access import Role
 
 #: A shorter token could be guessed.
 MIN_LENGTH = 16

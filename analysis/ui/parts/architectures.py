@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from analysis.charts.predictions import transfer_scatter
 from analysis.charts.theme import alt_text
-from analysis.charts.transfer import transfer_scatter
 from analysis.interference.architectures import PUBLISHED_ERROR, changed_sides
 from analysis.numbers import significant
 from analysis.ui.parts.partners import ask_limit

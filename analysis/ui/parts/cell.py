@@ -10,14 +10,12 @@ import streamlit as st
 
 from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text
-from analysis.interference.cell import alone, cell
+from analysis.interference.cell import alone, cell, nearest_pairs
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs
 from analysis.interference.metrics import together_per_100
-from analysis.interference.nearest import nearest_pairs
 from analysis.numbers import significant, slowdown
-from analysis.stalls.availability import by_family
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import by_family, stall_shares
 from analysis.store.filters import Filter
 from analysis.ui.shell import frame, markdown
 from analysis.ui.shell.navigation import link

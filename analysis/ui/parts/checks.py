@@ -9,8 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.interference.checks import Finding
-from analysis.interference.exclude import account, exclude
+from analysis.interference.checks import Finding, account, exclude
 from analysis.interference.rules.scopes import MEANINGS
 from analysis.store.queries import exclusions
 from analysis.ui.shell import access, frame

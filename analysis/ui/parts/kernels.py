@@ -13,17 +13,15 @@ from analysis.charts.stall_bars import stall_bars
 from analysis.charts.theme import alt_text, reason_title
 from analysis.numbers import shorten, significant, visible
 from analysis.reference import stall_reasons
-from analysis.stalls.availability import unavailable
-from analysis.stalls.kernels import first_things
+from analysis.stalls.kernels import RULES, first_things
 from analysis.stalls.roofline import COMMAND, Roofline, roofline
-from analysis.stalls.rules import RULES
-from analysis.stalls.shares import stall_shares
+from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import kernels as queries
 from analysis.store.queries import profiles
-from analysis.ui.parts.stallcolumns import COLUMNS
+from analysis.ui.parts.stall_columns import COLUMNS
 from analysis.ui.shell import frame, markdown
 from analysis.ui.shell.resources import cached, database, theme
 from analysis.ui.shell.search import search

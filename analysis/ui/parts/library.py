@@ -12,7 +12,7 @@ from analysis.ingest.account import TOLD, account
 from analysis.store.filters import Filter
 from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources
-from analysis.ui.parts import matches, outcome
+from analysis.ui.parts import outcome, upload
 from analysis.ui.shell import access, frame, markdown
 from analysis.ui.shell.resources import cached, database
 from analysis.ui.shell.search import search
@@ -152,7 +152,7 @@ def show_workloads(dataset: str) -> None:
             wanted = st.text_input("New name", value=name, help="The name of another workload makes the two one.")
             sent = st.form_submit_button("Rename", icon=":material/edit:", disabled=not access.may_edit())
             if sent and wanted.strip() and wanted.strip() != name:
-                matches.apply(dataset, {name: wanted.strip()})
+                upload.apply(dataset, {name: wanted.strip()})
                 st.rerun()
 
 

@@ -34,7 +34,7 @@ def next_step(counts: Mapping[str, int]) -> Step:
     Parameters
     ----------
     counts : mapping
-        As `analysis.store.queries.overview.counts` returns it.
+        As `analysis.store.queries.sources.counts` returns it.
     """
     if not counts.get("sources"):
         return Step(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
 from analysis.ingest.contract.cells import Ints
 from analysis.ingest.formats.ncu.stall_metrics import Bools, Floats
-from analysis.reference.stall_misspelt import looks_like_stall, nearest
-from analysis.reference.stall_reasons import resolve
+from analysis.reference.stall_reasons import looks_like_stall, nearest, resolve
 
 #: Exports everything that StallScope reads, under internal names and in base units. The page of details, which is what
 #: ncu prints unasked, names no stall reason at all.
@@ -188,3 +188,58 @@ def missing_for_stalls(stall_reasons: Sequence[str], top_from_rules: bool, durat
     if not durations:
         out.append("The kernels have no duration, so all launches weigh the same.")
     return out
+
+
+#: Words of the rule that name a reason, whatever the version writes around them.
+_PHRASES = (
+    (r"scoreboard dependency on an? L1TEX", "long_scoreboard"),
+    (r"scoreboard dependency on an? MIO", "short_scoreboard"),
+    (r"sibling warps at a CTA barrier", "barrier"),
+    (r"fixed latency execution dependency", "wait"),
+    (r"(?:math execution|execution) pipe(?:line)? to be available", "math_pipe_throttle"),
+    (r"MIO[^.]{0,40}instruction queue", "mio_throttle"),
+    (r"instruction queue for local and global", "lg_throttle"),
+    (r"instruction queue for texture", "tex_throttle"),
+    (r"immediate constant cache", "imc_miss"),
+    (r"memory barrier", "membar"),
+    (r"micro scheduler to select", "not_selected"),
+    (r"next instruction fetched|instruction cache miss", "no_instruction"),
+    (r"branch target to be computed", "branch_resolving"),
+    (r"dispatch(?:er)?[ a-z]{0,20} stall|dispatcher holds back", "dispatch_stall"),
+    (r"after EXIT|outstanding memory (?:instructions|operations)[^.]*drain|drain of outstanding", "drain"),
+    (r"blocked, yielded,? or sle(?:ep|pt)|being asleep|sleeping", "sleeping"),
+    (r"WARPGROUP\.(?:ARRIVES?|WAIT)", "gmma"),
+    (r"miscellaneous hardware reason", "misc"),
+)
+_REASONS = tuple((re.compile(words, re.IGNORECASE), reason) for words, reason in _PHRASES)
+_SHARE = re.compile(r"about (\d+(?:[.,]\d+)?)\s*% of the total average of (\d+(?:[.,]\d+)?) cycles", re.IGNORECASE)
+_CYCLES = re.compile(r"spends (\d+(?:[.,]\d+)?) cycles being (?:stalled|blocked)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=65536)
+def top_stall(rule: str, text: str) -> tuple[str | None, float | None]:
+    """Return the stall reason that a rule's text names, and its share of warp cycles in percent.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule; only rules about stalls are looked at.
+    text : str
+        Its description.
+
+    Returns
+    -------
+    tuple
+        (reason, share); None for each that the text does not state.
+    """
+    if "stall" not in rule.lower():
+        return None, None
+    spent = _CYCLES.search(text)
+    share = _SHARE.search(text)
+    if spent is None and share is None:
+        return None, None
+    sentence = text[spent.start() if spent else 0 :].split(". ", 1)[0]
+    found = next((reason for words, reason in _REASONS if words.search(sentence)), None)
+    if found is None:
+        return None, None
+    return found, float(share[1].replace(",", ".")) if share else None

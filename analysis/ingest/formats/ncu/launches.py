@@ -7,9 +7,72 @@ import re
 import numpy as np
 import pandas as pd
 
-from analysis.ingest.contract.cells import Cells, Ints
-from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.contract.cells import Cells, Header, Ints
 from analysis.ingest.formats.ncu.stall_metrics import Bools
+
+ID = "ID"
+PROCESS = "Process ID"
+KERNEL = "Kernel Name"
+BLOCK = "Block Size"
+GRID = "Grid Size"
+DEVICE = "Device"
+CC = "CC"
+SECTION = "Section Name"
+METRIC = "Metric Name"
+UNIT = "Metric Unit"
+VALUE = "Metric Value"
+RULE = "Rule Name"
+RULE_TYPE = "Rule Type"
+RULE_TEXT = "Rule Description"
+SPEEDUP = "Estimated Speedup"
+INVOCATIONS = "Invocations"
+MINIMUM, MAXIMUM, AVERAGE = "Minimum", "Maximum", "Average"
+
+#: Columns that say which launch a row is of; all others of a wide table are metrics.
+IDENTITY = frozenset(
+    {
+        ID, PROCESS, "Process Name", "Host Name", KERNEL, "Kernel Time", "Context", "Stream", BLOCK, GRID, DEVICE, CC,
+        INVOCATIONS, SECTION,
+        "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+        "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+    }
+)  # fmt: skip
+
+
+def is_long(names: tuple[str, ...]) -> bool:
+    """Say whether these are the columns of the long form: one row a launch and metric."""
+    return {KERNEL, METRIC, VALUE} <= set(names)
+
+
+def is_summary(names: tuple[str, ...]) -> bool:
+    """Say whether these are the columns of the summary by kernel: one row a kernel and metric, over its launches."""
+    return {KERNEL, METRIC, AVERAGE} <= set(names) and VALUE not in names
+
+
+def is_wide(names: tuple[str, ...]) -> bool:
+    """Say whether these are the columns of the raw page: one row a launch, one column a metric."""
+    known = set(names)
+    return {ID, KERNEL} <= known and METRIC not in known and len(known - IDENTITY) > 0
+
+
+def is_identity(name: str) -> bool:
+    """Say whether a column of a wide table identifies the launch, be it one of the ranges that NVTX adds."""
+    return name in IDENTITY or "Push/Pop_Range" in name or "Start/Stop_Range" in name or name == ""
+
+
+def era(header: Header) -> str:
+    """Name the age of a table by its columns."""
+    names = set(header.names)
+    count = len([name for name in header.names if name])
+    notes = []
+    if "Kernel Time" in names:
+        notes.append("2019 to 2022")
+    if any("Push/Pop_Range" in name for name in names):
+        notes.append("with NVTX ranges")
+    if RULE in names:
+        notes.append("with rules")
+    return f"{count} columns" + (f", {', '.join(notes)}" if notes else "")
+
 
 _NUMBER = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*$")
 
@@ -26,12 +89,12 @@ def launches_of(cells: Cells) -> tuple[Ints, Ints]:
         empty = np.zeros(0, dtype=np.int64)
         return empty, empty
     starts = cells.starts
-    process, number, part = cells.codes_at_starts(col.PROCESS), cells.codes_at_starts(col.ID), cells.part[starts]
+    process, number, part = cells.codes_at_starts(PROCESS), cells.codes_at_starts(ID), cells.part[starts]
     # The rows of a launch stand together but for rare exceptions, so it is enough to number the stretches.
     change = _changes(number) | _changes(process) | _changes(part)
     begins = np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
-    key = part[begins] * len(cells.values(col.PROCESS)) + process[begins].astype(np.int64)
-    stretch, distinct = pd.factorize(key * len(cells.values(col.ID)) + number[begins])
+    key = part[begins] * len(cells.values(PROCESS)) + process[begins].astype(np.int64)
+    stretch, distinct = pd.factorize(key * len(cells.values(ID)) + number[begins])
     rows = starts[begins]
     launch = np.repeat(stretch.astype(np.int64), np.diff(rows, append=cells.count))
     first = np.empty(len(distinct), dtype=np.int64)
@@ -59,13 +122,13 @@ def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
 
     return pd.DataFrame(
         {
-            "process_id": column(col.PROCESS),
-            "launch_id": column(col.ID),
-            "name": column(col.KERNEL),
-            "grid": column(col.GRID),
-            "block": column(col.BLOCK),
-            "cc": column(col.CC),
-            "device": column(col.DEVICE),
+            "process_id": column(PROCESS),
+            "launch_id": column(ID),
+            "name": column(KERNEL),
+            "grid": column(GRID),
+            "block": column(BLOCK),
+            "cc": column(CC),
+            "device": column(DEVICE),
             "invocations": 1,
             "line": cells.lines[first],
         }
@@ -76,10 +139,10 @@ def identified(cells: Cells) -> Cells:
     """Reject rows that do not say which launch of which kernel they are of."""
     good = np.ones(cells.count, dtype=bool)
     for name, reason, valid in (
-        (col.ID, "the launch has no number", str.isdigit),
-        (col.PROCESS, "the process has no number", str.isdigit),
-        (col.KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
-        (col.UNIT, "the unit is a number, so a cell before it is missing", lambda text: not _NUMBER.match(text)),
+        (ID, "the launch has no number", str.isdigit),
+        (PROCESS, "the process has no number", str.isdigit),
+        (KERNEL, "the kernel has no name", lambda text: bool(text.strip())),
+        (UNIT, "the unit is a number, so a cell before it is missing", lambda text: not _NUMBER.match(text)),
     ):
         if name not in cells.has:
             continue
@@ -98,7 +161,7 @@ def agreeing(cells: Cells, launch: Ints, first: Ints) -> Bools:
     good = np.ones(cells.count, dtype=bool)
     begins = _changes(launch[cells.starts])
     together = int(begins.sum()) + 1 == len(first)
-    for name in (col.KERNEL, col.GRID, col.BLOCK):
+    for name in (KERNEL, GRID, BLOCK):
         if name not in cells.has:
             continue
         if together and not (_changes(cells.codes_at_starts(name)) & ~begins).any():

@@ -9,11 +9,11 @@ import pyarrow as pa
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.cells import Cells, Ints
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.formats.ncu import launches as col
+from analysis.ingest.formats.ncu.advice import top_stall
 from analysis.ingest.formats.ncu.assembly import Measured
 from analysis.ingest.formats.ncu.launches import agreeing, identified, launch_table, launches_of
 from analysis.ingest.formats.ncu.profile import profile
-from analysis.ingest.formats.ncu.rules import top_stall
 from analysis.ingest.formats.ncu.stall_metrics import Bools
 from analysis.ingest.text.header import find_header
 from analysis.ingest.text.numbers import Separators, convert, decide

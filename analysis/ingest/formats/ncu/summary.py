@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.cells import Cells, Ints
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.formats.ncu import columns as col
+from analysis.ingest.formats.ncu import launches as col
 from analysis.ingest.formats.ncu.assembly import Measured
 from analysis.ingest.formats.ncu.profile import profile
 from analysis.ingest.text.header import find_header

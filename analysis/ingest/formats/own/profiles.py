@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import pandas as pd
 
@@ -10,13 +13,82 @@ from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.format import Hints, Opened
 from analysis.ingest.contract.kernel_names import short_name
 from analysis.ingest.formats.own.columns import PROFILE_COLUMNS, is_profile
-from analysis.ingest.formats.own.metrics import Metric, metric
 from analysis.ingest.formats.own.naming import name_rows, solo_rows, workloads
-from analysis.ingest.formats.own.reading import header, read_own
-from analysis.ingest.formats.own.schema import check, typed
+from analysis.ingest.formats.own.reading import check, header, read_own, typed
 from analysis.ingest.text.decimals import Decimals
 from analysis.ingest.text.delimited import Sheet
+from analysis.ingest.text.units import base
+from analysis.reference import stall_reasons
 from analysis.store.parsed import Parsed
+
+_UNIT = re.compile(r"\s*[\[(](?P<unit>[^\[\]()]{0,30})[\])]\s*$")
+_SHORT = re.compile(r"^stall[_ ](?P<reason>[a-z_]+)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric column.
+
+    Attributes
+    ----------
+    name : str
+        The metric's name, without the unit.
+    unit : str or None
+        From brackets behind the name: ``dram_throughput [%]``.
+    family, reason : str or None
+        Where the name is a stall metric that carries the quantity.
+    """
+
+    name: str
+    unit: str | None
+    family: str | None
+    reason: str | None
+
+    @property
+    def base(self) -> str | None:
+        """The base unit."""
+        return base(self.unit or "").name
+
+    @property
+    def factor(self) -> float:
+        """What takes a value to the base unit."""
+        return base(self.unit or "").factor
+
+
+def metric(column: str) -> Metric:
+    """Say what a column stands for.
+
+    Parameters
+    ----------
+    column : str
+        As written. ``stall_<reason>`` with a canonical reason is the percentage of warp cycles in that state.
+
+    Returns
+    -------
+    Metric
+        Its parts.
+
+    Examples
+    --------
+    >>> metric("stall_long_scoreboard [%]").name
+    'smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct'
+    """
+    found = _UNIT.search(column)
+    name = column[: found.start()].strip() if found else column.strip()
+    unit = (found["unit"].strip() or None) if found else None
+    short = _SHORT.match(name)
+    if short and short["reason"].lower() in _percentages():
+        name, unit = _percentages()[short["reason"].lower()] + ".pct", "%"
+    stall = stall_reasons.resolve(name)
+    if stall is None or stall.rank is None:
+        return Metric(name, unit, None, None)
+    return Metric(name, unit, stall.family, stall.reason)
+
+
+@lru_cache(maxsize=1)
+def _percentages() -> dict[str, str]:
+    table = stall_reasons.load()["per_warp_active"]
+    return {str(reason): str(name) for reason, name in table.items() if name}
 
 
 class OwnProfiles:

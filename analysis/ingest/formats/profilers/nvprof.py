@@ -14,9 +14,8 @@ from analysis.ingest.formats.ncu import advice
 from analysis.ingest.formats.shared.tool_profile import Account, build
 from analysis.ingest.text.header import find_header
 from analysis.ingest.text.numbers import decide
-from analysis.ingest.text.quantities import Quantities, number_texts, read
 from analysis.ingest.text.reader import read_table
-from analysis.ingest.text.units import base
+from analysis.ingest.text.units import Quantities, base, number_texts, read
 from analysis.reference.stall_reasons import nvprof_classes
 from analysis.store.parsed import Parsed
 

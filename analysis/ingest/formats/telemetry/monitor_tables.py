@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from analysis.ingest.contract.format import Opened
-from analysis.ingest.text.quantities import Quantities, no_value, read
+from analysis.ingest.text.units import Quantities, no_value, read
 from analysis.store.parsed import REJECTED_COLUMNS, no_rejects
 
 _SEPARATOR = re.compile(r"[,\s]+")
