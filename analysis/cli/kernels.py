@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.explore import profiles_of
 from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption, MaybeGpuOption
 from analysis.cli.running import Answer, answers, opened
+from analysis.cli.stalls import profiles_of
 
 if TYPE_CHECKING:
     import pandas as pd

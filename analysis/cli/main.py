@@ -7,22 +7,27 @@ from typing import Annotated
 import typer
 
 from analysis.cli import (
-    campaigning,
-    checking,
-    comparing,
-    data,
-    explore,
+    backup,
+    campaign,
+    check,
+    compare,
+    datasets,
+    doctor,
+    evaluate,
+    import_files,
     kernels,
-    library,
-    mapping,
-    measuring,
+    mappings,
+    matrix,
     models,
-    predicting,
-    reproducing,
-    serving,
-    sharing,
-    simulating,
-    team,
+    next_runs,
+    partners,
+    predict,
+    report,
+    reproduce,
+    serve,
+    simulate,
+    sources,
+    stalls,
 )
 from analysis.cli.running import StallScopeGroup
 
@@ -33,11 +38,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    # Plain help: drawing it with rich costs a quarter of a second at every call.
+    rich_markup_mode=None,
 )
 
 _MODULES = (
-    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
-    sharing, simulating, campaigning, serving, team,
+    import_files, datasets, sources, check, mappings, stalls, matrix, compare, kernels, evaluate, models,
+    predict, next_runs, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

@@ -1,4 +1,4 @@
-"""Commands around trained models: train, models, predict, explain."""
+"""Commands on trained models: train, models."""
 
 from __future__ import annotations
 
@@ -10,40 +10,26 @@ from analysis.cli.options import (
     DatasetOption,
     DbOption,
     FlaggedOption,
-    GpuOption,
-    JobsOption,
     JsonOption,
     MaybeGpuOption,
     MaybeMechanismOption,
-    ModelOption,
-    ThreadsOption,
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
 from analysis.errors import UsageError
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
-    from analysis.predict.explain.explain import Explanation
-    from analysis.predict.models.jobs import JobPrediction
     from analysis.predict.models.models import ModelCard
+
 
 #: Fields of a manifest that only a program needs, left out of the list of models.
 _INTERNAL = {"ranges", "columns", "calibration"}
-
-_JobsDataset = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset", metavar="D", help="Data set that holds the jobs' profiles; the model's own when left out."
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("train")(answers(train))
     app.command("models")(answers(models))
-    app.command("predict")(answers(predict))
-    app.command("explain")(answers(explain))
 
 
 def train(
@@ -137,85 +123,3 @@ def _card(found: ModelCard) -> Answer:
     from analysis.report.card import model_card
 
     return Answer(found.model_dump(mode="json"), lambda screen: screen.line(model_card(found)))
-
-
-def predict(
-    *,
-    model: ModelOption,
-    gpu: GpuOption,
-    job: JobsOption,
-    mechanism: MaybeMechanismOption = None,
-    threads: ThreadsOption = None,
-    dataset: _JobsDataset = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-) -> Answer:
-    """Predict what each job of a set would pay for sharing, and whether they may share."""
-    from analysis.predict.models.models import predict as run
-
-    with opened(db) as database:
-        found = run(database, model, gpu, job, mechanism, dataset, threads)
-    return Answer([one.to_json() for one in found], lambda screen: _show_predictions(screen, found))
-
-
-def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
-    from analysis.reference import origin
-    from analysis.report.table import column
-
-    first = found[0]
-    screen.line(f"{first.verdict}: {first.why}", style="bold")
-    rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
-    columns = [column("workload", "job"), column("slowdown", "slowdown", "ratio", low="low", high="high")]
-    columns += [column("low", "low"), column("high", "high"), column("coverage", "interval level", "percent")]
-    columns += [column("measured", origin.word(first.simulated), "ratio"), column("evidence", "evidence")]
-    columns += [column("memory", "memory")]
-    screen.table(rows, [*columns, column("extrapolating", "extrapolating", "flag")])
-    for one in found:
-        for text in one.reasons:
-            screen.line(f"{one.workload}: beyond what the model has seen, {text}.")
-        for text in one.missing:
-            screen.line(f"{one.workload}: would help, {text}.")
-
-
-def explain(
-    *,
-    model: ModelOption,
-    gpu: GpuOption,
-    job: JobsOption,
-    mechanism: MaybeMechanismOption = None,
-    threads: ThreadsOption = None,
-    dataset: _JobsDataset = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-) -> Answer:
-    """Say why a model predicts what it does for each job of a set; contributions are in ln S and add up."""
-    from analysis.predict.explain.explain import explain as run
-    from analysis.predict.models import models
-
-    with opened(db) as database:
-        found = run(database, model, gpu, job, mechanism, dataset, threads)
-        predicted = models.predict(database, model, gpu, job, mechanism, dataset, threads)
-    return Answer([one.to_json() for one in found], lambda screen: _show_explanations(screen, found, predicted))
-
-
-def _show_explanations(screen: Screen, found: list[Explanation], predicted: list[JobPrediction]) -> None:
-    """Show each sentence, what it is made of, that it adds up and how, and what was measured beside it."""
-    from analysis.predict.frame.naming import OWNERS
-    from analysis.report.table import column
-
-    columns = [column("feature", "because of"), column("value", "value"), column("whose", "whose")]
-    columns += [column("group", "group"), column("factor", "factor on S", "ratio"), column("shap", "ln S", "number")]
-    for one, said in zip(found, predicted, strict=True):
-        screen.line(one.sentence, style="bold")
-        table = one.table()
-        screen.table(table.assign(whose=table["whose"].replace(dict(OWNERS))), columns)
-        screen.line(
-            f"{one.base:.4f} {table['shap'].sum():+.4f} = {one.prediction:.4f} in ln S, off by "
-            f"{one.additivity_error:.0e}; {one.method}."
-        )
-        if said.measured is not None:
-            word = "Simulated" if said.simulated else "Measured"
-            gap = 100.0 * (one.slowdown / said.measured - 1.0)
-            side = "above" if gap > 0 else "below"
-            screen.line(f"{word}: {said.measured:.2f} x; the prediction is {abs(gap):.1f} % {side} it.")
-        screen.line()

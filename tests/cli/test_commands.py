@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from analysis.cli import app
-from analysis.cli.data import IMPORT_FIELDS
+from analysis.cli.import_files import IMPORT_FIELDS
 from tests.pages import files
 
 Run = Callable[..., Result]

@@ -70,7 +70,7 @@ def test_json_after_a_double_dash_is_a_file_name() -> None:
 def test_every_error_has_a_code_and_a_sentence(
     cli: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:
-    monkeypatch.setattr("analysis.cli.examine.examine", _raising(error))
+    monkeypatch.setattr("analysis.cli.doctor.examine", _raising(error))
     done = cli("doctor", "--json")
     assert done.exit_code == code
     document = json.loads(done.stdout)
@@ -80,7 +80,7 @@ def test_every_error_has_a_code_and_a_sentence(
 
 
 def test_an_error_without_json_is_one_line_on_standard_error(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.cli.examine.examine", _raising(NotFoundError("there is no x", "Look.")))
+    monkeypatch.setattr("analysis.cli.doctor.examine", _raising(NotFoundError("there is no x", "Look.")))
     done = cli("doctor")
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "Error: there is no x. Look.\n")
 
@@ -90,7 +90,7 @@ def test_what_libraries_print_never_reaches_standard_output(cli: Run, monkeypatc
         print("loading ...")
         return {"findings": []}
 
-    monkeypatch.setattr("analysis.cli.examine.examine", chatty)
+    monkeypatch.setattr("analysis.cli.doctor.examine", chatty)
     done = cli("doctor", "--json")
     assert json.loads(done.stdout) == {"findings": []}
     assert "loading ..." in done.stderr

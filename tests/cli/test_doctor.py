@@ -13,7 +13,7 @@ import pytest
 
 from analysis.capture.fakenvml import FakeGpu, FakeNvml
 from analysis.capture.readings import Reader
-from analysis.cli import examine, examine_gpu
+from analysis.cli import doctor
 from analysis.store.database import Database
 
 Machine = Callable[..., dict[str, dict[str, str]]]
@@ -26,7 +26,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     tools.mkdir()
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path / "pipe"))
-    monkeypatch.setattr(examine_gpu, "_USUAL", (str(tmp_path / "opt/nsight*"),))
+    monkeypatch.setattr(doctor, "_USUAL", (str(tmp_path / "opt/nsight*"),))
 
     def look(
         driver: FakeNvml, *, programs: tuple[str, ...] = (), parameters: str | None = None, user: int = 1000,
@@ -38,10 +38,10 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
         file = tmp_path / "params"
         if parameters is not None:
             file.write_text(parameters)
-        monkeypatch.setattr(examine_gpu, "PARAMETERS", file)
-        monkeypatch.setattr(examine_gpu, "Reader", lambda: Reader(lambda: driver))
+        monkeypatch.setattr(doctor, "PARAMETERS", file)
+        monkeypatch.setattr(doctor, "Reader", lambda: Reader(lambda: driver))
         monkeypatch.setattr("os.geteuid", lambda: user)
-        findings = examine.examine(db or tmp_path / "none.duckdb")["findings"]
+        findings = doctor.examine(db or tmp_path / "none.duckdb")["findings"]
         assert {one["status"] for one in findings} <= {"ok", "warning", "problem"}
         assert all(bool(one["cure"]) == (one["status"] != "ok") for one in findings)
         return {one["what"]: one for one in findings}
@@ -114,8 +114,8 @@ def test_too_little_room_and_a_package_that_does_not_fit(machine: Machine, monke
         return type("Usage", (), {"free": 1 << 20})
 
     monkeypatch.setattr("shutil.disk_usage", room)
-    real = examine._version
-    monkeypatch.setattr(examine, "_version", lambda name: {"shap": None, "duckdb": "0.9"}.get(name, real(name)))
+    real = doctor._package_version
+    monkeypatch.setattr(doctor, "_version", lambda name: {"shap": None, "duckdb": "0.9"}.get(name, real(name)))
     found = machine(FakeNvml([FakeGpu()]))
     assert found["disk"]["status"] == "problem"
     assert found["packages"]["status"] == "problem"

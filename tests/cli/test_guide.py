@@ -10,10 +10,10 @@ import pytest
 from typer.main import get_command
 
 from analysis.cli import app
-from analysis.cli.data import IMPORT_FIELDS
-from analysis.cli.explore import STALL_FIELDS
+from analysis.cli.evaluate import EVALUATION_FIELDS
+from analysis.cli.import_files import IMPORT_FIELDS
 from analysis.cli.options import Protocol
-from analysis.cli.predicting import EVALUATION_FIELDS
+from analysis.cli.stalls import STALL_FIELDS
 from analysis.predict.evaluate.protocols import PROTOCOLS
 from analysis.settings import asset
 

@@ -12,6 +12,7 @@ from analysis.cli.running import Answer, answers, opened
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
 
+
 #: The fields of a source, in the order of the documentation.
 SOURCE_FIELDS = (
     "source_id", "dataset", "file_name", "format", "era", "rows_read", "rows_loaded", "rows_set_aside",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli import capturing
-from analysis.cli.captureoptions import (
+from analysis.cli import capture
+from analysis.cli.capture import (
     CommandArgument,
     DeviceOption,
     GpuNameOption,
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
         help="Measure on this machine's GPU: telemetry, jobs alone and side by side, whole campaigns.",
         no_args_is_help=True,
     )
-    capturing.register(group)
+    capture.register(group)
     group.command("ncu-command")(answers(ncu_command))
     group.command("campaign")(answers(campaign))
     group.command("own-data")(answers(own_data))
@@ -66,8 +66,8 @@ def ncu_command(
     from analysis.capture.process import JobSpec
     from analysis.capture.readings import Reader
 
-    if capturing.BETWEEN in command:
-        parts = [JobSpec("the first command", ("ncu", *capturing.split(command)[0]))]
+    if capture.BETWEEN in command:
+        parts = [JobSpec("the first command", ("ncu", *capture.split(command)[0]))]
         refuse_profilers(parts, "a co-run")
     ncu.refuse_beside_mps()
     gpu = None
@@ -113,7 +113,7 @@ def campaign(
     if minutes is not None:
         plan = replace(plan, budget=minutes * 60)
     folder = out or file.with_suffix("")
-    return capturing.carried_out(plan, folder, gpu, device, dataset, db, load_it=load_it)
+    return capture.carried_out(plan, folder, gpu, device, dataset, db, load_it=load_it)
 
 
 def own_data(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from analysis.cli.screen import Screen
 
+
 LimitOption = Annotated[
     float, typer.Option("--limit", metavar="X", help="Largest slowdown that each job may have, at least 1.")
 ]

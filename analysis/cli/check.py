@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from analysis.cli.screen import Screen
     from analysis.store.database import Database
 
+
 #: The fields of a decision, in the order of the documentation.
 DECISION_FIELDS = (
     "dataset", "rule", "where", "scope", "count", "condition", "why", "decided_by", "decided_at",

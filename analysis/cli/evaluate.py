@@ -19,13 +19,14 @@ from analysis.cli.options import (
     ProtocolOption,
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
-from analysis.errors import UsageError
+from analysis.errors import StallScopeError, UsageError, Where
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.cli.screen import Screen
     from analysis.predict.evaluate.comparison import Evaluation
+
 
 #: The fields of one row, in the order of the documentation; the others follow.
 EVALUATION_FIELDS = (
@@ -83,12 +84,12 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> Answer:
     """Compare predictors on a data set's co-runs under one protocol, beside the baselines."""
-    from analysis.cli import comparisonfile
+    pass  # MERGED
     from analysis.predict.evaluate import execution as dask
     from analysis.predict.evaluate.evaluate import evaluate as run
 
     if out is not None:
-        comparisonfile.check(out)
+        check(out)
     with opened(db) as database, dask.connected(cluster) as backend:
         found = run(
             database,
@@ -106,7 +107,7 @@ def evaluate(
             backend=backend,
         )
     if out is not None:
-        comparisonfile.write(out, found)
+        write(out, found)
     about = {"gpus": found.gpus, "mechanisms": found.mechanisms, "simulated": found.simulated, "notes": found.notes}
     rows = [ordered(row) | about for row in found.rows]
     return Answer(rows, lambda screen: _show(screen, found))
@@ -245,3 +246,42 @@ def _named(given: pd.DataFrame, column: str) -> str:
             f"Give --{column}, or a column {column} with one value in the file.",
         )
     return found[0]
+
+
+def check(path: Path) -> None:
+    """Refuse an ending that is neither .csv nor .tex, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        With the endings that there are.
+    """
+    if path.suffix.lower() not in (".csv", ".tex"):
+        raise UsageError(f"a comparison can't be written as {path.suffix!r}", "End the file name in .csv or .tex.")
+
+
+def write(path: Path, found: Evaluation) -> None:
+    """Write the comparison's table, every figure as CSV or what a page shows as LaTeX.
+
+    Raises
+    ------
+    StallScopeError
+        If the file can't be written.
+    """
+    from analysis.report.comparison import records
+    from analysis.report.latex import comparison_latex
+    from analysis.report.spreadsheet import csv_bytes
+
+    try:
+        if path.suffix.lower() == ".tex":
+            path.write_text(comparison_latex(found.summary()), encoding="utf-8")
+        else:
+            import pandas as pd
+
+            table = pd.DataFrame(records(found.rows)).drop(columns=["mape_ci"])
+            path.write_bytes(csv_bytes(table))
+    except OSError as error:
+        raise StallScopeError(
+            f"the table can't be written: {error.strerror or error}", "Name a file in a folder that exists.",
+            Where(str(path)),
+        ) from error  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands that show what was measured: stalls, compare, matrix."""
+"""The command that shows what warps wait for: stalls."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import typer
 
 from analysis.cli.options import (
     By,
-    DatasetOption,
     DbOption,
-    GpuOption,
     JsonOption,
     MaybeDatasetOption,
     MaybeGpuOption,
-    MaybeMechanismOption,
 )
 from analysis.cli.running import Answer, answers, opened
 
@@ -22,22 +19,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.cli.screen import Screen
-    from analysis.interference.matrix import SlowdownMatrix
     from analysis.store.database import Database
     from analysis.store.filters import Filter
+
 
 #: The fields of one row, in the order of the documentation; the others follow.
 STALL_FIELDS = ("workload", "gpu", "reason", "group", "share", "cycles", "accounted", "launches")
 
 
-#: Characters that a matrix needs for the names and for each column; cells listed where they are not there.
-_NAME, _CELL, _CELLS = 40, 7, 40
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("stalls")(answers(stalls))
-    app.command("matrix")(answers(matrix))
 
 
 def stalls(
@@ -135,52 +127,3 @@ def profiles_of(database: Database, gpu: str | None, dataset: str | None, worklo
             "`stallscope stalls` without --workload lists the names that are there.",
         )
     return chosen.with_(workloads=tuple(workloads or ()))
-
-
-def matrix(
-    *,
-    dataset: DatasetOption,
-    gpu: GpuOption,
-    mechanism: MaybeMechanismOption = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-) -> Answer:
-    """Show who slows whom: rows the slowed, columns the aggressor, plain ratios."""
-    from analysis.interference.matrix import slowdown_matrix
-
-    with opened(db) as database:
-        found = slowdown_matrix(database, dataset, gpu, mechanism=mechanism)
-    document = found.to_json()
-
-    def show(screen: Screen) -> None:
-        from analysis.report.table import column
-
-        screen.line(f"Slowdown of the row's workload beside the column's, {document['n']} runs.", style="bold")
-        for note in document["notes"]:
-            screen.line(note)
-        if _NAME + _CELL * len(document["workloads"]) > screen.width:
-            _list_cells(screen, found)
-            return
-        workloads = document["workloads"]
-        records = [
-            {"victim": name, **{str(column): value for column, value in enumerate(row)}}
-            for name, row in zip(workloads, document["slowdown"], strict=True)
-        ]
-        columns = [column(str(index), str(index + 1), "number") for index in range(len(workloads))]
-        for index, record in enumerate(records):
-            record["number"] = index + 1
-        screen.table(records, [column("number", "", "count"), column("victim", "slowed"), *columns])
-
-    return Answer(document, show)
-
-
-def _list_cells(screen: Screen, found: SlowdownMatrix) -> None:
-    """Print a matrix that is wider than the screen as a list, the harshest cells first."""
-    from analysis.report.table import column
-
-    cells = found.table().sort_values("slowdown", ascending=False, kind="stable", na_position="last")
-    cells = cells[cells["state"] != "not_measured"]
-    columns = [column("workload", "slowed"), column("beside", "beside"), column("slowdown", "slowdown", "ratio")]
-    screen.table(cells.head(_CELLS), [*columns, column("state", "state"), column("runs", "runs", "count")])
-    if len(cells) > _CELLS:
-        screen.line(f"{len(cells) - _CELLS:,} more cells; --json holds all, and a wider terminal shows the matrix.")

@@ -1,4 +1,4 @@
-"""Commands that bring data in: import, datasets."""
+"""Commands on public data sets: datasets list, datasets load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from analysis.ingest.importer import ImportReport
     from analysis.store.database import Database
 
+
 #: The fields of one file's report, in the order of the documentation.
 IMPORT_FIELDS = (
     "file", "format", "status", "rows_read", "rows_loaded", "rows_rejected", "set_aside", "launches", "kernels", "runs",
     "members", "stall_reasons", "gpus", "warnings", "error", "source_id", "report",
 )  # fmt: skip
+
 
 #: Rejected rows that are printed, and that the JSON lists, for each file, as it does those set aside; the Library page
 #: has all of them.
@@ -31,42 +33,10 @@ SHOWN_REJECTS, LISTED_REJECTS = 5, 100
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("import")(answers(import_files))
     group = typer.Typer(no_args_is_help=True, help="Public data sets: what there is, and loading one.")
     group.command("list")(answers(list_datasets))
     group.command("load")(answers(load_dataset))
     app.add_typer(group, name="datasets")
-
-
-def import_files(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", help="Files to read; their content decides the format.")
-    ],
-    *,
-    workload: Annotated[
-        str | None,
-        typer.Option("--workload", metavar="W", help="The job that the profiles are of; else the file's name."),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", metavar="G", help="The GPU the profiles were taken on; else guessed or unknown."),
-    ] = None,
-    dataset: Annotated[str, typer.Option("--dataset", metavar="D", help="Data set that the files belong to.")] = "own",
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            "--mapping", metavar="M", help="Read tables by this saved mapping; `stallscope mappings` has them."
-        ),
-    ] = None,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-) -> Answer:
-    """Read files into the database; says for each what was taken and what was not. Exit 1 if one was refused."""
-    from analysis.ingest.importer import import_paths
-
-    with opened(db, must_exist=False) as database:
-        reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
-        return _account(database, reports)
 
 
 #: What is told of each of several files; of a single one everything is.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from analysis.stalls.sides import Side
     from analysis.store.database import Database
 
+
 #: Rows of each table that a person sees; the JSON holds all.
 _SHOWN = 12
 

@@ -1,4 +1,4 @@
-"""Commands around the application itself: report, doctor."""
+"""The command that writes a report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class Kind(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("report")(answers(report))
-    app.command("doctor")(answers(doctor))
 
 
 def report(
@@ -106,18 +105,3 @@ def _read(path: Path) -> ReportDocument:
         raise InputRefusedError(
             f"the report can't be read: {error.strerror or error}", "Check the path.", Where(str(path))
         ) from error
-
-
-def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
-    """Check Python, packages, database, lock, disk, driver, counters, MPS, profilers, browser: each with the cure."""
-    from analysis.cli.examine import examine
-
-    report = examine(db)
-
-    def show(screen: Screen) -> None:
-        from analysis.report.table import column
-
-        columns = [column("status", ""), column("what", "what"), column("sentence", "finding"), column("cure", "cure")]
-        screen.table(report["findings"], columns)
-
-    return Answer(report, show)
