@@ -197,7 +197,7 @@ def _there(word: str) -> list[str]:
 _MEASURING = """
 import sys
 from pathlib import Path
-from analysis.capture import campaign, plan, process, rate, window
+from analysis.capture import campaign, plan, process, rate
 if sys.argv[2] == "run":
     process.complete((sys.executable, "-uISc", sys.argv[3], sys.argv[1]), seconds=60)
 spec = process.JobSpec(sys.argv[1], (sys.executable, "-uISc", sys.argv[3], sys.argv[1]), rate.RateBy("lines"))

@@ -103,7 +103,7 @@ def test_one_file_runs_where_there_is_only_python(tmp_path: Path) -> None:
     # The measuring part runs from the file too, the guard included.
     code = (
         f"import sys, json; sys.path.insert(0, {str(path)!r})\n"
-        "from analysis.capture import campaign, plan, process, rate, window, readings\n"
+        "from analysis.capture import campaign, plan, process, rate, readings\n"
         "from pathlib import Path\n"
         "spec = process.JobSpec('a', (sys.executable, '-u', '-IS', '-c', "
         "'import time\\nwhile True: print(1); time.sleep(.01)'), rate.RateBy('lines'))\n"

@@ -118,8 +118,8 @@ def test_a_reader_that_gets_no_turn_is_begun_again_with_one(
 _PARENT = """
 import sys, time
 from pathlib import Path
-from analysis.ingest.apart import Apart
-from analysis.ingest.format import Hints
+from analysis.ingest.worker import Apart
+from analysis.ingest.contract.format import Hints
 from analysis.ingest.reading import Asked
 found = Apart(Path(sys.argv[1]), idle=False)
 def known(_):

@@ -282,7 +282,7 @@ def test_a_metric_that_stands_twice_counts_once(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     """The first value counts, wherever it is asked for; the other is set aside, and said where it differs."""
-    monkeypatch.setattr("analysis.ingest.source.ahead.WORTH", 1 if large else 1 << 40)
+    monkeypatch.setattr("analysis.ingest.text.repeats.WORTH", 1 if large else 1 << 40)
     rows = profile_rows(6)
     same = Row(1, "dram__bytes_read.sum", "25.17", "Mbyte")
     other = Row(1, stall("wait"), "3.33", "inst")
@@ -325,7 +325,7 @@ def test_a_row_without_its_quotes_is_rejected_and_no_other_output(database: Data
 def test_a_file_that_ends_before_its_last_value_is_cut_off(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
-    monkeypatch.setattr("analysis.ingest.source.ahead.WORTH", 1 if large else 1 << 40)
+    monkeypatch.setattr("analysis.ingest.text.repeats.WORTH", 1 if large else 1 << 40)
     content = long_form(profile_rows(6))
     cut = content[: content.rindex(b'"25.17"')]
     report = load(database, tmp_path, cut)

@@ -15,21 +15,20 @@ from analysis.ingest.contract.cells import Cells, Header
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.textstats import measure
 from analysis.ingest.formats.ncu import launches as col
-from analysis.ingest.source import ahead
-from analysis.ingest.source.ahead import measure_ahead
 from analysis.ingest.source.opening import opened_files
-from analysis.ingest.text.csvrepeats import read_repeats
+from analysis.ingest.text import repeats
 from analysis.ingest.text.exact import read_exact
 from analysis.ingest.text.fast import read_fast
 from analysis.ingest.text.header import find_header
 from analysis.ingest.text.mixed import read_mixed
+from analysis.ingest.text.repeats import measure_ahead, read_repeats
 
 PLAIN = (col.VALUE,)
 
 
 @pytest.fixture(autouse=True)
 def small_files_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.ingest.source.ahead.WORTH", 1)
+    monkeypatch.setattr("analysis.ingest.text.repeats.WORTH", 1)
 
 
 def needed(names: tuple[str, ...]) -> int:
@@ -141,7 +140,7 @@ def test_rows_that_repeat_are_never_misread(data: st.DataObject) -> None:
 
 def test_pieces_of_a_table_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines that go over the end of a piece, and a piece that is not as the others."""
-    monkeypatch.setattr("analysis.ingest.source.ahead._PIECE", 4096)
+    monkeypatch.setattr("analysis.ingest.text.repeats._PIECE", 4096)
     content = long_form(profile_rows(60), before=PREAMBLE, end="\r\n")
     assert "repeats" in compare(tmp_path / "t.csv", content)
     bare = content.replace(b'"69.25"', b"69.25")  # in the last launch
@@ -167,12 +166,12 @@ def test_what_is_no_clean_text_is_not_cut(tmp_path: Path) -> None:
 
 
 def test_a_file_that_shrinks_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analysis.ingest.source.ahead._PIECE", 4096)
+    monkeypatch.setattr("analysis.ingest.text.repeats._PIECE", 4096)
     path = tmp_path / "t.csv"
     path.write_bytes(REGULAR)
-    whole = ahead.table_end(path, ahead._header(path))  # type: ignore[arg-type]
+    whole = repeats.table_end(path, repeats._header(path))  # type: ignore[arg-type]
     path.write_bytes(REGULAR[:-2000])
-    monkeypatch.setattr("analysis.ingest.source.ahead.table_end", lambda *_: whole)
+    monkeypatch.setattr("analysis.ingest.text.repeats.table_end", lambda *_: whole)
     stats, rows = measure_ahead(path)
     assert rows is None
     assert stats == measure(path)

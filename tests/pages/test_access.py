@@ -243,6 +243,6 @@ def test_every_writer_of_the_pages_asks_first_and_a_new_one_without_a_check_is_f
 
 
 def test_the_second_line_is_set_where_the_database_is_opened() -> None:
-    source = (ROOT / "analysis" / "ui" / "resources.py").read_text()
+    source = (ROOT / "analysis" / "ui" / "shell" / "resources.py").read_text()
     assert "database.guard = access.guard" in source
     assert Database(None).guard() is None

@@ -18,8 +18,8 @@ from analysis.ingest.contract.filenames import told_apart
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.magic import START_BYTES, is_binary, packing
 from analysis.ingest.contract.textstats import TextStats
-from analysis.ingest.source.ahead import measure_ahead
 from analysis.ingest.source.unpacking import Budget, unpack_stream, unpack_tar, unpack_zip
+from analysis.ingest.text.repeats import measure_ahead
 from analysis.settings import get_settings
 
 #: How much of a text the formats look at to recognise it.

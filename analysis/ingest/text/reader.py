@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.cells import Cells, Header
 from analysis.ingest.contract.format import Opened
-from analysis.ingest.text.csvrepeats import read_repeats
 from analysis.ingest.text.exact import read_exact
 from analysis.ingest.text.fast import read_fast
 from analysis.ingest.text.header import check_width
 from analysis.ingest.text.mixed import read_mixed
 from analysis.ingest.text.refusals import profiler_fault
+from analysis.ingest.text.repeats import read_repeats
 
 
 def read_table(

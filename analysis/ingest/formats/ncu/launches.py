@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.ingest.contract.cells import Cells, Header, Ints
 from analysis.ingest.formats.ncu.stall_metrics import Bools
+from analysis.ingest.text import repeats
 
 ID = "ID"
 PROCESS = "Process ID"
@@ -17,10 +18,7 @@ BLOCK = "Block Size"
 GRID = "Grid Size"
 DEVICE = "Device"
 CC = "CC"
-SECTION = "Section Name"
-METRIC = "Metric Name"
-UNIT = "Metric Unit"
-VALUE = "Metric Value"
+SECTION, METRIC, UNIT, VALUE = repeats.SECTION, repeats.METRIC, repeats.UNIT, repeats.VALUE
 RULE = "Rule Name"
 RULE_TYPE = "Rule Type"
 RULE_TEXT = "Rule Description"
