@@ -197,11 +197,11 @@ def _there(word: str) -> list[str]:
 _MEASURING = """
 import sys
 from pathlib import Path
-from analysis.capture import campaign, plan, process, rate
+from analysis.capture import campaign, corun, plan, process, rate
 if sys.argv[2] == "run":
     process.complete((sys.executable, "-uISc", sys.argv[3], sys.argv[1]), seconds=60)
 spec = process.JobSpec(sys.argv[1], (sys.executable, "-uISc", sys.argv[3], sys.argv[1]), rate.RateBy("lines"))
-campaign.run(plan.Plan({spec.name: spec}, (), timing=window.Timing(60, 0.1)), Path(sys.argv[4]), gpu="V100")
+campaign.run(plan.Plan({spec.name: spec}, (), timing=corun.Timing(60, 0.1)), Path(sys.argv[4]), gpu="V100")
 """
 
 

@@ -103,11 +103,11 @@ def test_one_file_runs_where_there_is_only_python(tmp_path: Path) -> None:
     # The measuring part runs from the file too, the guard included.
     code = (
         f"import sys, json; sys.path.insert(0, {str(path)!r})\n"
-        "from analysis.capture import campaign, plan, process, rate, readings\n"
+        "from analysis.capture import campaign, corun, plan, process, rate, readings\n"
         "from pathlib import Path\n"
         "spec = process.JobSpec('a', (sys.executable, '-u', '-IS', '-c', "
         "'import time\\nwhile True: print(1); time.sleep(.01)'), rate.RateBy('lines'))\n"
-        "done = campaign.run(plan.Plan({'a': spec}, (), timing=window.Timing(0.3, 0.1)), Path('y'), gpu='V100')\n"
+        "done = campaign.run(plan.Plan({'a': spec}, (), timing=corun.Timing(0.3, 0.1)), Path('y'), gpu='V100')\n"
         "print(json.dumps([done.done, done.failed, len(done.files), campaign.__file__]))"
     )
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, cwd=tmp_path)

@@ -115,7 +115,7 @@ def test_too_little_room_and_a_package_that_does_not_fit(machine: Machine, monke
 
     monkeypatch.setattr("shutil.disk_usage", room)
     real = doctor._package_version
-    monkeypatch.setattr(doctor, "_version", lambda name: {"shap": None, "duckdb": "0.9"}.get(name, real(name)))
+    monkeypatch.setattr(doctor, "_package_version", lambda name: {"shap": None, "duckdb": "0.9"}.get(name, real(name)))
     found = machine(FakeNvml([FakeGpu()]))
     assert found["disk"]["status"] == "problem"
     assert found["packages"]["status"] == "problem"

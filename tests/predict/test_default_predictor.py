@@ -16,7 +16,7 @@ from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.models import modelfile
 from analysis.predict.models.manifest import used_columns
-from analysis.predict.predictors import ensemble
+from analysis.predict.predictors import ensemble, registry
 from analysis.predict.predictors import ensemble as mixing
 from analysis.predict.predictors import ensemble as novelty
 from analysis.predict.predictors.ensemble import StallScope
@@ -151,7 +151,7 @@ def test_intervals_are_of_the_mixture(
 
 def test_stored_read_back_and_explained(mixed: tuple[StallScope, TrainingFrame, TrainingFrame]) -> None:
     model, train, new = mixed
-    back = skops.io.loads(modelfile.to_bytes(model), trusted=sorted(modelfile.ALLOWED))
+    back = skops.io.loads(modelfile.to_bytes(model), trusted=sorted(registry.storable()))
     assert back.predict(new.X) == pytest.approx(model.predict(new.X))
     assert {"own_sm_util", "own_kernel_length"} <= set(used_columns(model))
     some = pd.concat([new.X.iloc[:6], train.X.iloc[:2]], ignore_index=True)

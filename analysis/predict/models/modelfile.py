@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import zipfile
 from typing import Any
 
@@ -14,33 +15,22 @@ from pydantic import ValidationError
 from analysis.errors import ModelRefusedError
 from analysis.predict.frame.terms import schema
 from analysis.predict.models.manifest import FORMAT, Manifest, package_versions, schema_hash
-
-#: Every type outside of skops' own list that a model file may hold. Nothing else is ever loaded.
-ALLOWED: frozenset[str] = frozenset(
-    {
-        *(f"analysis.predict.predictors.closed_form.{name}" for name in
-          ("NoInterference", "TrainMedian", "EqualShare", "SmSum", "RooflineSum", "Gpulet")),
-        *(f"analysis.predict.predictors.published.{name}" for name in
-          ("XuForest", "KaceLinear", "KaceForest", "ScaledLinear")),
-        *(f"analysis.predict.predictors.effects.{name}" for name in
-          ("Effects", "LowRank", "Composition", "CopyOtherGpu")),
-        *(f"analysis.predict.predictors.learners.{name}" for name in
-          ("Neighbours", "_Nearest", "RidgeModel", "SupportVectors", "Network", "Forest", "ExtraTrees", "Boosting")),
-        *(f"analysis.predict.predictors.ensemble.{name}" for name in ("Average", "StallScope")),
-        *(f"analysis.predict.predictors.whitebox.{name}" for name in ("WhiteBox", "WhiteBoxBoosting")),
-        "analysis.predict.predictors.structured.StructuredGP",
-        "analysis.predict.predictors.pairgp.PairGP",
-        "analysis.predict.predictors.pairgp.Jobs",
-        "analysis.predict.predictors.pairprofiles.ProfileReader",
-        "analysis.predict.predictors.profilescale.ProfileScale",
-        "sklearn.tree._tree.Tree",
-        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    }
-)  # fmt: skip
+from analysis.predict.predictors.registry import storable
 
 #: Largest model file, as stored and unpacked.
 MAX_BYTES = 128 * 2**20
 MAX_UNPACKED_BYTES = 1024 * 2**20
+
+#: Where a class stood when a model was stored by an earlier version: the module then, and now.
+_MOVED = {
+    f"analysis.predict.{name}": f"analysis.predict.predictors.{name}"
+    for name in (
+        "closed_form", "published", "effects", "learners", "ensemble", "whitebox", "structured", "pairgp",
+        "pairprofiles", "profilescale",
+    )
+}  # fmt: skip
+_SCHEMA = "schema.json"
+_OLD_MODULE = re.compile(rf'"({"|".join(map(re.escape, _MOVED))})"')
 
 _TRAIN_AGAIN = "Train the model again with this version of StallScope."
 
@@ -54,7 +44,7 @@ def to_bytes(estimator: Any) -> bytes:
         If it holds types that may not be stored, or is too large.
     """
     payload = bytes(skops.io.dumps(estimator, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
-    strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - ALLOWED)
+    strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - storable())
     if strange:
         raise ModelRefusedError(
             f"the predictor holds types that a model file may not: {', '.join(strange)}",
@@ -85,8 +75,9 @@ def from_bytes(manifest: Manifest, payload: bytes) -> Any:
         with zipfile.ZipFile(io.BytesIO(payload)) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         small = unpacked <= MAX_UNPACKED_BYTES
-        strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - ALLOWED) if small else []
-        loaded = skops.io.loads(payload, trusted=sorted(ALLOWED)) if small and not strange else None
+        payload = _brought_forward(payload) if small else payload
+        strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - storable()) if small else []
+        loaded = skops.io.loads(payload, trusted=sorted(storable())) if small and not strange else None
     except Exception as error:
         detail = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ModelRefusedError(f"the model file can't be read ({detail})", _TRAIN_AGAIN) from error
@@ -95,6 +86,20 @@ def from_bytes(manifest: Manifest, payload: bytes) -> Any:
     if strange:
         raise ModelRefusedError(f"the model file holds types that are not allowed: {', '.join(strange)}", _TRAIN_AGAIN)
     return loaded
+
+
+def _brought_forward(payload: bytes) -> bytes:
+    """Return the file with classes named by the modules in which they stand now."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        text = archive.read(_SCHEMA).decode()
+        moved = _OLD_MODULE.sub(lambda found: f'"{_MOVED[found[1]]}"', text)
+        if moved == text:
+            return payload
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as changed:
+            for entry in archive.infolist():
+                changed.writestr(entry, moved if entry.filename == _SCHEMA else archive.read(entry))
+    return buffer.getvalue()
 
 
 def read_manifest(values: Any) -> Manifest:

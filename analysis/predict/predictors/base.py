@@ -27,6 +27,11 @@ _NEEDS = {
 }  # fmt: skip
 
 
+#: Compiled arrays of scikit-learn's trees.
+FOREST_ARRAYS = "sklearn.tree._tree.Tree"
+BOOSTING_ARRAYS = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+
+
 class Predictor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of StallScope's predictors: ``fit(X, y)`` with y = ln S, ``predict(X)`` gives ln S.
 
@@ -36,9 +41,13 @@ class Predictor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     requires : tuple of str
         Quantities without which the predictor says what it needs.
+    holds : tuple of type or str
+        Types outside of skops' own list, beside the class itself, that a fitted instance keeps in its attributes;
+        compiled ones by their path. A model file may hold these and no others.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    holds: ClassVar[tuple[type | str, ...]] = ()
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learn from members of measured runs.

@@ -199,6 +199,8 @@ class StallScope(Predictor):
         As in `pairgp.PairGP`.
     """
 
+    holds = (StructuredGP, ExtraTrees, Boosting)
+
     def __init__(self, max_rows: int = 350, max_iter: int = 40, seed: int = 0) -> None:
         self.max_rows = max_rows
         self.max_iter = max_iter

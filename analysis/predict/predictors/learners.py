@@ -14,32 +14,12 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
-from analysis.predict.predictors.base import FeatureModel
+from analysis.predict.predictors.base import BOOSTING_ARRAYS, FOREST_ARRAYS, FeatureModel
 
 #: Evidence without stall shares: the real opponent of a stall-based predictor.
 COUNTERS = ("counters", "duty cycle", "configuration")
 #: Stall shares alone, with what a scheduler always knows.
 STALLS = ("stalls", "configuration")
-
-
-class Neighbours(FeatureModel):
-    """Mean of the nearest measured members in scaled features, weighted by inverse distance.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours.
-    """
-
-    scales = True
-
-    def __init__(self, n_neighbors: int = 5, what: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> None:
-        super().__init__(what, exclude)
-        self.n_neighbors = n_neighbors
-
-    def make_model(self) -> Any:
-        """Return the learner."""
-        return _Nearest(self.n_neighbors)
 
 
 class _Nearest:
@@ -54,6 +34,27 @@ class _Nearest:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(self.model.predict(X))
+
+
+class Neighbours(FeatureModel):
+    """Mean of the nearest measured members in scaled features, weighted by inverse distance.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbours.
+    """
+
+    scales = True
+    holds = (_Nearest,)
+
+    def __init__(self, n_neighbors: int = 5, what: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> None:
+        super().__init__(what, exclude)
+        self.n_neighbors = n_neighbors
+
+    def make_model(self) -> Any:
+        """Return the learner."""
+        return _Nearest(self.n_neighbors)
 
 
 class RidgeModel(FeatureModel):
@@ -162,6 +163,7 @@ class _Trees(FeatureModel):
     """Trees on all features."""
 
     learner: ClassVar[type]
+    holds = (FOREST_ARRAYS,)
 
     def __init__(
         self,
@@ -212,6 +214,7 @@ class Boosting(FeatureModel):
     """
 
     takes_nan = True
+    holds = (BOOSTING_ARRAYS,)
 
     def __init__(
         self,

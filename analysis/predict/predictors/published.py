@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats
-from analysis.predict.predictors.base import Predictor, own_and_others
+from analysis.predict.predictors.base import FOREST_ARRAYS, Predictor, own_and_others
 
 
 class OwnAndSum(Predictor):
@@ -68,6 +68,7 @@ class XuForest(OwnAndSum):
     """
 
     quantities = ("kernel_length", "long_short_ratio", "pcie_read", "pcie_write", "threads", "sm_util", "mem_util")
+    holds = (FOREST_ARRAYS,)
 
     def __init__(self, n_estimators: int = 200, random_state: int = 0) -> None:
         self.n_estimators = n_estimators
@@ -82,43 +83,6 @@ KACE_QUANTITIES = (
     "threads", "compute_throughput", "dram_throughput", "memory_throughput", "registers", "shared_memory", "sm_util",
     "mem_util", "peak_memory",
 )  # fmt: skip
-
-
-class KaceLinear(OwnAndSum):
-    """Linear regression of KACE, on own values and the sum over the other members.
-
-    Source: B.-S. Han, T. Paul, Z. Liu, A. Gandhi, *KACE: Kernel-Aware Colocation for Efficient GPU Spatial Sharing*,
-    ACM SoCC 2024. The target is ln S of each member instead of the pair's summed raw throughput, and nothing is
-    standardised with the test set's own statistics.
-    """
-
-    quantities = KACE_QUANTITIES
-
-    def make_model(self) -> Any:
-        """Return ordinary least squares on standardised columns, so that units of 1e9 don't hurt the solver."""
-        return ScaledLinear()
-
-
-class KaceForest(OwnAndSum):
-    """Random forest of KACE, on own values and the sum over the other members; source as `KaceLinear`.
-
-    Parameters
-    ----------
-    n_estimators : int
-        Trees.
-    random_state : int
-        Seed.
-    """
-
-    quantities = KACE_QUANTITIES
-
-    def __init__(self, n_estimators: int = 200, random_state: int = 0) -> None:
-        self.n_estimators = n_estimators
-        self.random_state = random_state
-
-    def make_model(self) -> Any:
-        """Return a random forest."""
-        return RandomForestRegressor(self.n_estimators, random_state=self.random_state, n_jobs=1)
 
 
 class ScaledLinear:
@@ -141,6 +105,45 @@ class ScaledLinear:
     def coef_(self) -> Floats:
         """Coefficients on the unscaled columns."""
         return np.asarray(self.linear_.coef_ / self.scale_, dtype=np.float64)
+
+
+class KaceLinear(OwnAndSum):
+    """Linear regression of KACE, on own values and the sum over the other members.
+
+    Source: B.-S. Han, T. Paul, Z. Liu, A. Gandhi, *KACE: Kernel-Aware Colocation for Efficient GPU Spatial Sharing*,
+    ACM SoCC 2024. The target is ln S of each member instead of the pair's summed raw throughput, and nothing is
+    standardised with the test set's own statistics.
+    """
+
+    quantities = KACE_QUANTITIES
+    holds = (ScaledLinear,)
+
+    def make_model(self) -> Any:
+        """Return ordinary least squares on standardised columns, so that units of 1e9 don't hurt the solver."""
+        return ScaledLinear()
+
+
+class KaceForest(OwnAndSum):
+    """Random forest of KACE, on own values and the sum over the other members; source as `KaceLinear`.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Trees.
+    random_state : int
+        Seed.
+    """
+
+    quantities = KACE_QUANTITIES
+    holds = (FOREST_ARRAYS,)
+
+    def __init__(self, n_estimators: int = 200, random_state: int = 0) -> None:
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+
+    def make_model(self) -> Any:
+        """Return a random forest."""
+        return RandomForestRegressor(self.n_estimators, random_state=self.random_state, n_jobs=1)
 
 
 assert all(name in BY_NAME for name in (*KACE_QUANTITIES, *XuForest.quantities))  # noqa: S101

@@ -104,6 +104,19 @@ _SPECS = (
 PREDICTORS: Mapping[str, PredictorSpec] = {spec.name: spec for spec in _SPECS}
 
 
+def storable() -> frozenset[str]:
+    """Return the dotted paths of all types that a stored model may hold: the predictors' own, and what they hold."""
+    found: set[str] = set()
+    todo: list[type | str] = [type(spec.make()) for spec in _SPECS]
+    while todo:
+        one = todo.pop()
+        path = one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"
+        if path not in found:
+            found.add(path)
+            todo.extend(getattr(one, "holds", ()))
+    return frozenset(found)
+
+
 def get(name_or_path: str) -> PredictorSpec:
     """Return a predictor by its name, or a researcher's own as ``package.module:Class``.
 

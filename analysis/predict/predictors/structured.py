@@ -61,6 +61,8 @@ class StructuredGP(Predictor):
         No S below this is predicted.
     """
 
+    holds = (PairGP, Jobs, ProfileReader, ProfileScale)
+
     def __init__(
         self,
         max_rows: int = 350,
