@@ -3,7 +3,6 @@
 import streamlit as st
 
 from analysis.ui.parts import outcome, upload
-from analysis.ui.parts import upload as matches
 from analysis.ui.shell import frame, job, markdown, navigation
 from analysis.ui.shell.resources import jobs
 
@@ -30,7 +29,7 @@ def finished(current: upload.State, result: dict) -> None:
             upload.undo(reports)
             current.undone = True
             st.rerun()
-    matches.confirm(dataset)
+    upload.confirm(dataset)
 
 
 def page() -> None:

@@ -4,7 +4,6 @@ import streamlit as st
 
 from analysis.interference.mechanisms import compare
 from analysis.ui.parts import mechanisms
-from analysis.ui.parts import mechanisms as collocation
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.resources import cached, database
 
@@ -37,14 +36,14 @@ def page() -> None:
         frame.header(QUESTION, chosen if name and view == MEASURED else None, simulated=simulated)
     if view == MEASURED and name is not None and runs is not None:
         shown = mechanisms.measured(runs)
-        collocation.show_members(shown, name)
-        collocation.questions(shown, name)
-        collocation.isolation(list(dict.fromkeys(shown["mechanism"])))
+        mechanisms.show_members(shown, name)
+        mechanisms.questions(shown, name)
+        mechanisms.isolation(list(dict.fromkeys(shown["mechanism"])))
         return
     if not there:
         empty.state("No set of jobs here was co-run under two mechanisms; below, by simulation.", empty.CORUN)
     mechanisms.simulated()
-    collocation.isolation()
+    mechanisms.isolation()
 
 
 page()

@@ -6,7 +6,6 @@ from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.partners import safe_partners, sensitivity_and_pressure
 from analysis.store.queries import sources
 from analysis.ui.parts import interference, partners
-from analysis.ui.parts import partners as largersets
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.navigation import CORUNS, link
 from analysis.ui.shell.resources import cached, database
@@ -44,8 +43,8 @@ def page() -> None:
     table = sensitivity_and_pressure(matrix)
     partners.picture(table[table["workload"].isin(kept)].reset_index(drop=True), limit)
     partners.apart(pairs, job)
-    largersets.stepper(matrix, limit)
-    largersets.measured(matrix)
+    partners.stepper(matrix, limit)
+    partners.measured(matrix)
     frame.basis(
         frame.count(matrix.n, "run of two", "runs of two"),
         frame.count(len(matrix.workloads), "workload"),

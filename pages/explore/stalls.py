@@ -6,7 +6,6 @@ import streamlit as st
 from analysis.stalls.verdict import verdicts
 from analysis.store.filters import Filter
 from analysis.ui.parts import stall_compare, stalls
-from analysis.ui.parts import stalls as sidebyside
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.navigation import PROFILES, link
 from analysis.ui.shell.resources import cached, database
@@ -62,18 +61,18 @@ def compare(chosen: Filter, table: pd.DataFrame) -> None:
 
 def together(chosen: Filter, table: pd.DataFrame) -> None:
     """Show what jobs side by side lean on, and what it costs them."""
-    lean = sidebyside.pick(chosen)
+    lean = stalls.pick(chosen)
     if lean is None:
         empty.state("No GPU here has two profiles, so no two jobs can be laid side by side.", empty.PROFILE)
         return
     if lean["workload"].nunique() < 2:
         st.markdown("Choose two or more jobs to see what they lean on together.")
         return
-    pairs = sidebyside.costs(lean)
-    frame.answer(sidebyside.answer(lean, pairs))
-    sidebyside.show(lean, pairs)
+    pairs = stalls.costs(lean)
+    frame.answer(stalls.answer(lean, pairs))
+    stalls.show(lean, pairs)
     rests(table)
-    frame.caveats(sidebyside.side_by_side_caveats(lean))
+    frame.caveats(stalls.side_by_side_caveats(lean))
 
 
 def rests(table: pd.DataFrame) -> None:

@@ -7,7 +7,6 @@ from analysis.charts.coverage_grid import coverage_grid
 from analysis.charts.theme import alt_text
 from analysis.interference.checks import run_checks
 from analysis.store.queries import sources
-from analysis.store.queries import sources as overview
 from analysis.ui.parts.next_step import answerable, next_step
 from analysis.ui.shell import empty, filters, frame, navigation, sample
 from analysis.ui.shell.markdown import plain
@@ -65,7 +64,7 @@ def questions(counts: dict[str, int]) -> None:
 
 def grid(name: str) -> None:
     """Show what is known of each workload on each GPU."""
-    known = cached(overview.grid, database(), name)
+    known = cached(sources.grid, database(), name)
     if known.empty:
         return
     st.subheader("What is known of each workload on each GPU", anchor=False)
@@ -100,8 +99,8 @@ def page() -> None:
     if name is None:
         start()
         return
-    counts = cached(overview.counts, database(), name)
-    based = cached(overview.basis, database(), name)
+    counts = cached(sources.counts, database(), name)
+    based = cached(sources.basis, database(), name)
     frame.header("What do I have and what can I ask?", filters.chosen("dataset"), simulated=based["simulated"] > 0)
     frame.answer(summary(name, counts, filters.options(name)))
     step(counts)

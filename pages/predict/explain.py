@@ -9,7 +9,6 @@ from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
 from analysis.ui.parts import explain as explaining
 from analysis.ui.parts import question
-from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -92,7 +91,7 @@ def page() -> None:
         if name is None:
             empty.state("There is nothing to explain yet.", empty.CORUN)
             return
-        nomodel.say(name)
+        question.say(name)
         return
     frame.header(QUESTION, filters.chosen("dataset"), simulated=any(card.simulated for card in known))
     heading = st.container()

@@ -7,7 +7,6 @@ from analysis.errors import StallScopeError
 from analysis.predict.models import models
 from analysis.predict.models.jobs import JobPrediction
 from analysis.ui.parts import question, what_if
-from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -92,7 +91,7 @@ def page() -> None:
         if name is None:
             empty.state("There is nothing to ask yet.", empty.CORUN)
             return
-        nomodel.say(name)
+        question.say(name)
         return
     heading = st.container()
     asked = question.ask(known)

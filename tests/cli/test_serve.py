@@ -19,7 +19,6 @@ from typer.testing import Result
 from analysis.errors import StallScopeError
 from analysis.store.database import Database
 from analysis.ui.server import server
-from analysis.ui.server import server as announcing
 
 ROOT = Path(__file__).parents[2]
 
@@ -154,7 +153,7 @@ def test_a_server_behind_a_proxy_is_warned_about_by_the_names_it_is_asked_by(
 
 def test_the_address_is_said_once_it_answers(capsys: pytest.CaptureFixture[str]) -> None:
     port = _free_port()
-    waiting = announcing.say_when_ready("0.0.0.0", port, "here\n")
+    waiting = server.say_when_ready("0.0.0.0", port, "here\n")
     time.sleep(0.3)
     assert capsys.readouterr().out == ""
     with socket.socket() as listener:

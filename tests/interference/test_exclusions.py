@@ -18,7 +18,6 @@ from analysis.store.merge import merge_workloads
 from analysis.store.parsed import Parsed
 from analysis.store.queries import coruns as queries
 from analysis.store.queries import exclusions, models, profiles, sources
-from analysis.store.queries import sources as overview
 
 NAMES = "abcdef"
 
@@ -60,7 +59,7 @@ def test_a_run_left_out_is_as_if_never_measured(database: Database, coruns) -> N
     assert _cell(database, "a", "a")[0] == "did_not_run"
     exclude(database, "did-not-run", "own")
     assert _cell(database, "a", "a")[0] == "not_measured"
-    assert overview.counts(database, "own")["runs"] == 15
+    assert sources.counts(database, "own")["runs"] == 15
     assert sources.workloads(database).set_index("workload").loc["a", "runs"] == 5
 
 
@@ -154,7 +153,7 @@ def test_a_profile_left_out_is_out_of_stalls_and_counts(database: Database) -> N
     exclude(database, "clocks-differ", "own", where=["workload=b"])
     assert counters(database)["workload"].tolist() == ["a"]
     assert profiles.kernels(database)["workload"].tolist() == ["a"]
-    counts = overview.counts(database, "own")
+    counts = sources.counts(database, "own")
     assert (counts["profiles"], counts["launches"]) == (1, 1)
     assert exclusions.said(database, about="profiles") == "Left out by the user: 1 profile (rule clocks-differ)."
     assert exclusions.said(database, about="coruns") == ""

@@ -13,7 +13,6 @@ from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.api.operations import OPERATIONS
 from analysis.ui.shell import access
-from analysis.ui.shell import access as roles
 from analysis.ui.shell.access import Role
 from tests.conftest import ROOT
 
@@ -119,7 +118,7 @@ def test_for_reading_only_no_page_writes(filled: Path, monkeypatch: pytest.Monke
 def test_roles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: None) -> None:
     monkeypatch.setenv("STALLSCOPE_VIEWERS", "carl@other.test, ")
     get_settings.cache_clear()
-    now = roles.current()
+    now = access.current()
     for email, role in (
         ("ADA@example.org", Role.EDITOR), ("bob@example.org", Role.VIEWER), ("carl@other.test", Role.VIEWER),
         ("eve@evil.test", Role.NOBODY), ("ada@example.org.evil.test", Role.NOBODY), ("", Role.NOBODY),
@@ -130,7 +129,7 @@ def test_roles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: None) -> 
     for broken in ("editors = 1", 'admins = ["a"]', "editors = [", "editors = [1]"):
         file.write_text(broken)
         with pytest.raises(UsageError):
-            roles.current()
+            access.current()
 
 
 def test_uploads_to_memory_are_only_for_sessions_of_editors(monkeypatch: pytest.MonkeyPatch) -> None:

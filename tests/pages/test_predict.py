@@ -21,7 +21,6 @@ from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.parts import train, what_if
 from analysis.ui.shell import resources
-from analysis.ui.shell import resources as background
 from tests.pages.conftest import Open
 from tests.pages.files import GPU, MECHANISM, profile
 
@@ -175,14 +174,14 @@ def test_the_global_view_is_worked_out_beside_the_page(
 
     slow.__qualname__ = f"slow-{trained}"  # asked for once in this process
     monkeypatch.setattr(importance, "global_importance", slow)
-    monkeypatch.setattr(background, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(resources, "PATIENCE_SECONDS", 0.05)
     page = app("pages/predict/explain.py", explain="What the model looks at")
     assert not page.exception
     assert "Explaining the predictions of the training data" in words(page)
     assert "The rest of the page can be used meanwhile." in "".join(one.value for one in page.caption)
     gate.set()
     for _ in range(60):
-        monkeypatch.setattr(background, "PATIENCE_SECONDS", 1.0)
+        monkeypatch.setattr(resources, "PATIENCE_SECONDS", 1.0)
         page.run(timeout=60)
         if "Most of all it looks at" in words(page):
             break

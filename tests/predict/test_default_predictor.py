@@ -17,8 +17,6 @@ from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.models import modelfile
 from analysis.predict.models.manifest import used_columns
 from analysis.predict.predictors import ensemble, registry
-from analysis.predict.predictors import ensemble as mixing
-from analysis.predict.predictors import ensemble as novelty
 from analysis.predict.predictors.ensemble import StallScope
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
 from analysis.predict.predictors.structured import StructuredGP
@@ -31,29 +29,29 @@ def _rows(*sets: tuple[str, tuple[str, ...]]) -> pd.DataFrame:
 
 def test_a_set_is_strange_when_any_of_its_models_is() -> None:
     X = _rows(("a", ("b",)), ("a", ("c",)), ("c", ("a",)), ("b", ("a", "c")))
-    assert list(novelty.strangers(X, ["a", "b"])) == [False, True, True, True]
-    assert novelty.models_of(X) == ["a", "b", "c"]
+    assert list(ensemble.strangers(X, ["a", "b"])) == [False, True, True, True]
+    assert ensemble.models_of(X) == ["a", "b", "c"]
 
 
 def test_a_rehearsal_leaves_a_model_out_with_all_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     X = _rows(("a", ("b",)), ("b", ("a",)), ("c", ("c",)), ("c", ("d",)), ("d", ("c",)))
-    assert sorted(tuple(rows) for rows in novelty.rehearsals(X)) == [(0, 1), (0, 1), (2, 3, 4), (3, 4)]
-    monkeypatch.setattr(novelty, "MOST_GROUPS", 2)
+    assert sorted(tuple(rows) for rows in ensemble.rehearsals(X)) == [(0, 1), (0, 1), (2, 3, 4), (3, 4)]
+    monkeypatch.setattr(ensemble, "MOST_GROUPS", 2)
     # two models at a time; the other two would leave nothing to learn from
-    assert [list(rows) for rows in novelty.rehearsals(X)] == [[0, 1, 3, 4]]
+    assert [list(rows) for rows in ensemble.rehearsals(X)] == [[0, 1, 3, 4]]
 
 
 def test_weights_by_hand() -> None:
-    grid = mixing.candidates(3)
+    grid = ensemble.candidates(3)
     assert grid[0] == pytest.approx([1.0, 0.0, 0.0])
     assert grid.sum(axis=1) == pytest.approx(1.0)
     # the second part alone is best in each of six groups: 6 / (6 + 2) of all weight
     of_second = np.tile(1.0 - grid[:, 1], (6, 1))
-    assert mixing.best_weights(of_second, grid) == pytest.approx([0.25, 0.75, 0.0])
-    assert mixing.best_weights(np.tile(1.0 - grid[:, 0], (6, 1)), grid) == pytest.approx([1.0, 0.0, 0.0])
+    assert ensemble.best_weights(of_second, grid) == pytest.approx([0.25, 0.75, 0.0])
+    assert ensemble.best_weights(np.tile(1.0 - grid[:, 0], (6, 1)), grid) == pytest.approx([1.0, 0.0, 0.0])
     # one group of many speaks for trees a little: too little to keep them
     torn = np.vstack([np.tile(1.0 - grid[:, 0], (11, 1)), 1.2 * (1.0 - grid[:, 1])])
-    assert mixing.best_weights(torn, grid)[0] == 1.0
+    assert ensemble.best_weights(torn, grid)[0] == 1.0
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def mixed(pairs: TrainingFrame) -> tuple[StallScope, TrainingFrame, TrainingFram
     train = pairs.take(fold.train)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "LEAST_PAIRS", 20)
-        patch.setattr(mixing, "learnt", lambda *_: np.array([0.5, 0.2, 0.3]))
+        patch.setattr(ensemble, "learnt", lambda *_: np.array([0.5, 0.2, 0.3]))
         patch.setattr(StallScope, "_trees", _few_trees)
         return StallScope(max_iter=5).fit(train.X, train.y), train, pairs.take(fold.test)
 
@@ -93,34 +91,34 @@ def test_larger_sets_are_composed_by_the_processes(
     model, _, _ = mixed
     frame = features.build(shared_syn, "syn")
     triples = frame.X[frame.rows["k"].to_numpy() == 3]
-    assert novelty.strangers(triples, model.models_).any()
+    assert ensemble.strangers(triples, model.models_).any()
     assert model.predict(triples) == pytest.approx(model.process_.predict(triples))
 
 
 def test_few_models_leave_the_processes_alone(pairs: TrainingFrame) -> None:
     model = StallScope(max_iter=5).fit(pairs.X, pairs.y)
-    assert len(novelty.models_of(pairs.X)) < mixing.LEAST_GROUPS
+    assert len(ensemble.models_of(pairs.X)) < ensemble.LEAST_GROUPS
     assert [name for name, _ in model.parts_] == ["processes"]
     assert model.predict(pairs.X) == pytest.approx(StructuredGP(max_iter=5).fit(pairs.X, pairs.y).predict(pairs.X))
 
 
 def test_weights_are_learnt_from_left_out_models(pairs: TrainingFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixing, "LEAST_GROUPS", 3)
+    monkeypatch.setattr(ensemble, "LEAST_GROUPS", 3)
     model = StallScope(max_iter=5)
     every, rows = _few_trees(model), np.arange(len(pairs))
     sure = StructuredGP(max_iter=5).fit(pairs.X, pairs.y)
-    weights = mixing.learnt(sure, every, pairs.X, pairs.y, rows)
+    weights = ensemble.learnt(sure, every, pairs.X, pairs.y, rows)
     assert weights.sum() == pytest.approx(1.0)
     # processes that are off by half have less to say
     monkeypatch.setattr(StructuredGP, "left_out", lambda _, held: (held[0], pairs.y[held[0]] + 0.5, held[0] * 0.0 + 1))
-    assert mixing.learnt(sure, every, pairs.X, pairs.y, rows)[0] < min(weights[0], 0.7)
+    assert ensemble.learnt(sure, every, pairs.X, pairs.y, rows)[0] < min(weights[0], 0.7)
     monkeypatch.setattr(StructuredGP, "left_out", lambda _, held: (held[0], pairs.y[held[0]], held[0] * 0.0 + 1))
-    assert mixing.learnt(sure, every, pairs.X, pairs.y, rows)[0] == 1.0
+    assert ensemble.learnt(sure, every, pairs.X, pairs.y, rows)[0] == 1.0
 
 
 def test_left_out_rows_are_said_without_them(mixed: tuple[StallScope, TrainingFrame, TrainingFrame]) -> None:
     model, train, _ = mixed
-    held = next(novelty.rehearsals(train.X))
+    held = next(ensemble.rehearsals(train.X))
     rest = np.setdiff1d(np.arange(len(train)), held)
     single = np.flatnonzero(train.rows["pair"].to_numpy() == train.rows["pair"].iloc[rest[0]])
     rows, said, deviation = model.left_out([single, held], train.X, train.y)
@@ -161,6 +159,6 @@ def test_stored_read_back_and_explained(mixed: tuple[StallScope, TrainingFrame, 
 
 
 def test_too_few_pairs_for_trees(pairs: TrainingFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixing, "learnt", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(ensemble, "learnt", lambda *_: pytest.fail("asked"))
     few = pairs.take(np.arange(ensemble.LEAST_PAIRS - 1))
     assert len(StallScope(max_iter=2).fit(few.X, few.y).parts_) == 1

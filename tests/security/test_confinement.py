@@ -25,7 +25,6 @@ from analysis.stalls.shares import stall_shares
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.store.queries import sources as overview
 from analysis.ui.api.tokens import tokens
 from tests.conftest import ROOT
 from tests.pages.files import all_files
@@ -86,7 +85,7 @@ def test_names_never_become_sql(loaded: Database, secret: Path) -> None:
             if chosen.datasets or chosen.gpus or chosen.workloads:
                 assert stall_shares(loaded, chosen, by="workload").empty, name
             assert sources.workloads(loaded, chosen).empty or chosen.gpus or chosen.mechanisms, name
-        assert overview.counts(loaded, name)["sources"] == 0
+        assert sources.counts(loaded, name)["sources"] == 0
         with pytest.raises(StallScopeError):
             run_checks(loaded, name)
         for arguments in ((name, "A100-40GB", None), ("own", name, None)):

@@ -6,7 +6,6 @@ from analysis.interference.finding import Finding, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, repeats
-from analysis.store.queries import repeats as evidence
 from analysis.store.queries.sources import sources
 
 #: Solo values further apart than this are not the same measurement repeated.
@@ -36,7 +35,7 @@ def pooled_campaigns(database: Database, dataset: str | None = None) -> list[Fin
 
 def remeasured_baselines(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report co-run values that stand in two data sets, or two files, while the solo values differ."""
-    found = evidence.same_values_other_solo(database, SOLO_TOLERANCE, dataset)
+    found = repeats.same_values_other_solo(database, SOLO_TOLERANCE, dataset)
     findings = []
     for (first, second, gpu), rows in found.groupby(["dataset", "other_dataset", "gpu"], sort=True):
         between = f"{first} and {second}"
@@ -54,7 +53,7 @@ def remeasured_baselines(database: Database, dataset: str | None = None) -> list
 
 def repeated_measurements(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report co-runs that stand several times with the same values to the last digit."""
-    found = evidence.repeated_runs(database, dataset)
+    found = repeats.repeated_runs(database, dataset)
     findings = []
     for (name, gpu, mechanism), group in found.groupby(["dataset", "gpu", "mechanism"], sort=True):
         copies = int(group["copies"].sum() - len(group))

@@ -16,7 +16,6 @@ from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.store.queries import sources as overview
 from analysis.ui.shell import frame, navigation
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -209,7 +208,7 @@ COMMANDS = "\n".join(
 
 def say(dataset: str) -> None:
     """Say how to get an answer about a data set without a model."""
-    if cached(overview.counts, database(), dataset)["runs"]:
+    if cached(sources.counts, database(), dataset)["runs"]:
         frame.answer("A model has to be trained first: it takes one click.")
         navigation.link("train", "Train a model", dataset=dataset)
         return

@@ -17,7 +17,6 @@ from analysis.report.render import as_bytes
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
 from analysis.ui.parts import partners, question
-from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -60,7 +59,7 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
         return Wanted(kind.name, dataset, gpus, jobs=(job if job in profiled else profiled[0],))
     known = question.trained(dataset) if "model" in kind.needs else []
     if "model" in kind.needs and not known:
-        nomodel.say(dataset)
+        question.say(dataset)
         return None
     if kind.name == "model":
         return Wanted(kind.name, dataset, model_id=question.model_of(known).model_id)

@@ -18,7 +18,7 @@ from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.ui.api.tokens import Tokens, tokens
 from analysis.ui.server.shield import LOOPBACK
-from analysis.ui.shell import access as roles
+from analysis.ui.shell import access
 from analysis.ui.shell.access import Role
 
 #: Seconds between two looks at whether the server answers, and after which nobody waits any more.
@@ -32,7 +32,7 @@ def who_may(tokens: Tokens, *, exposed: bool, login: bool) -> str:
     """Return two sentences: who may look at the pages and change something, and the same of programs."""
     read_only = get_settings().read_only
     if login:
-        named = roles.current()
+        named = access.current()
         pages = f"those who sign in: {_counted(len(named.editors), 'editor')}, {_counted(len(named.viewers), 'viewer')}"
         pages += ", none of whom may change anything" if read_only else " by address or pattern"
     else:
@@ -195,7 +195,7 @@ def warnings(place: Place, *, login: bool) -> list[str]:
             "This server answers to any name, so that a stranger's page can reach it through a reader's browser. Name "
             "those that it is known by with --host."
         )
-    if login and not roles.anybody_named(settings):
+    if login and not access.anybody_named(settings):
         found.append(
             "Nobody is named who may sign in: set STALLSCOPE_ROLES, STALLSCOPE_EDITORS or STALLSCOPE_VIEWERS, or "
             "every reader is turned away."
@@ -247,7 +247,7 @@ def login(files: Sequence[str] = ()) -> bool:
             "Install them with `pip install 'stallscope[login]'`.",
         )
     if found:
-        roles.current()
+        access.current()
     return found
 
 
