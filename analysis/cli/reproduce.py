@@ -35,9 +35,9 @@ def reproduce(
     rows: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
     def show(screen: Screen) -> None:
-        from analysis.report.kace import COLUMNS
+        from analysis.report.comparison import AS_PUBLISHED
 
         screen.line(in_words(found), style="bold")
-        screen.table(rows, COLUMNS)
+        screen.table(rows, AS_PUBLISHED)
 
     return Answer(rows, show)

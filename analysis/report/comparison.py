@@ -86,3 +86,16 @@ def missing_inputs(result: Mapping[str, Any]) -> str:
             reasons.setdefault(str(row["status"]), []).append(str(row["title"]))
     parts = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
     return f"Without a figure: {'; '.join(parts)}." if parts else ""
+
+
+#: What the evaluation of KACE as published is told in.
+AS_PUBLISHED: tuple[Column, ...] = (
+    column("times", "each workload in training", "count"),
+    column("training", "pairs in training", "percent"),
+    column("linear", "linear, MSE as published", "number"),
+    column("forest", "forest, MSE as published", "number"),
+    column("linear_sound", "linear, MSE without the leak", "number"),
+    column("forest_sound", "forest, MSE without the leak", "number"),
+    column("slowdown_error", "left as slowdown error, median", "percent"),
+    column("impossible", "pairs with a throughput of 0 or less", "percent"),
+)

@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from analysis.sharing.breakdown import utilisation
 from analysis.sharing.corun import GAP, HEAD_OF_LINE, Mixed, states
 from analysis.sharing.demands import DELAYS, DRAM, ISSUE, L2, LSU, MATH, MIO, TENSOR, KernelTable
 from analysis.sharing.engine import Group, JobTable, slowdowns
 from analysis.sharing.layout import Layout
 from analysis.sharing.mechanisms import Mechanism
+from analysis.sharing.profile import utilisation
 from analysis.sharing.recover import Recovered
 
 Floats = npt.NDArray[np.float64]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.ingest.contract.kernel_names import short_name
 from analysis.ingest.formats.ncu.advice import top_stall
-from analysis.ingest.text.digits import plain_numbers
-from analysis.ingest.text.numbers import Separators, convert, decide
+from analysis.ingest.text.numbers import Separators, convert, decide, plain_numbers
 from analysis.ingest.text.units import BaseUnit, base
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from analysis.reference import stall_reasons
-from analysis.sharing.breakdown import stall_cycles, utilisation, warps_per_issue
 from analysis.sharing.corun import solo, states
 from analysis.sharing.demands import DRAM, machine, table
-from analysis.sharing.profile import TOTAL, Noise, launches
+from analysis.sharing.profile import TOTAL, Noise, launches, stall_cycles, utilisation, warps_per_issue
 from analysis.sharing.sample import profile_csv
 from analysis.sharing.simulate import Simulator
 from analysis.sharing.workloads import sample_workloads

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from analysis.sharing.exact import solve_exact
 from analysis.sharing.network import solve
+from tests.sharing.exact import solve_exact
 
 STATIONS = 7
 

@@ -21,8 +21,7 @@ from analysis.sharing.mechanisms import (
     TimeSlicing,
 )
 from analysis.sharing.partitions import instances, mig_choices, mig_profiles
-from analysis.sharing.serving import latency
-from analysis.sharing.simulate import Simulator
+from analysis.sharing.simulate import Simulator, latency
 from analysis.sharing.work import Service
 from analysis.sharing.workloads import sample_workloads
 

@@ -27,9 +27,9 @@ import pyarrow.compute as pc
 from analysis.ingest.contract.cells import Bytes, Cells, CutRows, Header, Ints, Labels, Parts, Rejects, Shared, numbered
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.textstats import Counts, TextStats, measure
-from analysis.ingest.text.digits import Floats, plain_numbers
 from analysis.ingest.text.fast import is_odd, read_regular
 from analysis.ingest.text.header import header_in, table_end
+from analysis.ingest.text.numbers import Floats, plain_numbers
 
 #: The columns of a label, and that of the value, in a table of one row a launch and metric.
 SECTION, METRIC, UNIT, VALUE = "Section Name", "Metric Name", "Metric Unit", "Metric Value"
