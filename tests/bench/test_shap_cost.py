@@ -18,7 +18,6 @@ import pytest
 import shap
 
 from analysis.predict.explain import explain
-from analysis.predict.explain.setshapley import explain_sets
 from analysis.predict.explain.shapley import contributions
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
@@ -28,6 +27,7 @@ from analysis.predict.predictors.ensemble import Average
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
 from analysis.predict.predictors.profilescale import QUANTITIES, others_column
 from analysis.predict.predictors.registry import DEFAULT, get
+from analysis.predict.predictors.set_shapley import explain_sets
 from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from tests.predict.conftest import make

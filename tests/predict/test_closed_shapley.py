@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.predict.explain.setshapley import UNSURE, shapley_of_pairs
 from analysis.predict.explain.shapley import contributions
 from analysis.predict.frame import features
 from analysis.predict.predictors.ensemble import Average, StallScope
 from analysis.predict.predictors.learners import ExtraTrees
 from analysis.predict.predictors.pairgp import Jobs, Mode, PairGP
+from analysis.predict.predictors.set_shapley import UNSURE, shapley_of_pairs
 from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from tests.predict.conftest import WORKLOADS, make

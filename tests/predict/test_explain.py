@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from analysis.predict.explain import explain, importance
 from analysis.predict.explain.explanation import LEAST, causes, sentence
-from analysis.predict.explain.shapley import HISTORY, contributions, explained_exactly
+from analysis.predict.explain.shapley import contributions, explained_exactly
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.frame.naming import feature_of, shown_number, shown_value
 from analysis.predict.frame.terms import schema
 from analysis.predict.models import modelfile, models
 from analysis.predict.predictors.base import needs
+from analysis.predict.predictors.contributions import HISTORY
 from analysis.predict.predictors.ensemble import Average
 from analysis.predict.predictors.learners import Boosting, ExtraTrees, Forest, RidgeModel
 from analysis.predict.predictors.registry import PREDICTORS

@@ -10,12 +10,13 @@ import pandas as pd
 from analysis.errors import NotEnoughDataError
 from analysis.predict.explain.background import of_training
 from analysis.predict.explain.explanation import Contribution, Explanation, sentence, summed
-from analysis.predict.explain.shapley import Contributions, contributions
+from analysis.predict.explain.shapley import contributions
 from analysis.predict.explain.whitebox_causes import explained
 from analysis.predict.frame.naming import by_feature, shown_value
 from analysis.predict.models import models
 from analysis.predict.models.gather import gather
 from analysis.predict.models.unanswered import Unanswered
+from analysis.predict.predictors.contributions import Contributions
 from analysis.predict.predictors.whitebox import WhiteBox
 from analysis.store.database import Database
 

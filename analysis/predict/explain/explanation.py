@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.numbers import shorten, visible
+from analysis.predict.predictors.contributions import Start
 
 #: A contribution below this in ln S (2 % of S) is never named as a cause.
 LEAST = 0.02
@@ -40,11 +41,6 @@ def rest_in_words(contributions: Sequence[tuple[str, float]], named: Sequence[tu
     if not named or abs(rest) < max(LEAST, abs(named[0][1]), *(abs(value) for _, value in named)):
         return ""
     return f"The other {len(contributions) - len(named)}, each small, make x {np.exp(rest):.2f} together."
-
-
-#: Where a sum of contributions starts: what the predictor says on average, on average for sets of as many jobs, or the
-#: job without anybody beside it.
-Start = Literal["typical", "sets", "alone"]
 
 
 def sentence(

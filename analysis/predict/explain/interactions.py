@@ -11,10 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from analysis.predict.explain.background import training_frame
 from analysis.predict.explain.importance import GlobalImportance
-from analysis.predict.explain.shapley import tree_explainer, tree_of
+from analysis.predict.explain.shapley import tree_of
 from analysis.predict.frame.naming import feature_of
 from analysis.predict.frame.schema import Floats
 from analysis.predict.models import models
+from analysis.predict.predictors.contributions import tree_explainer
 from analysis.predict.predictors.ensemble import Average
 from analysis.store.database import Database
 

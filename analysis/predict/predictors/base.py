@@ -12,6 +12,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import IDENTITY, Floats
 from analysis.predict.frame.terms import WHITE_BOX, schema
+from analysis.predict.predictors.contributions import (
+    Contributions,
+    Explained,
+    by_sampling,
+    columns_explained,
+    of_columns,
+)
 
 #: A predictor is left without a figure when a quantity it needs is known for less than this share of the rows.
 KNOWN_AT_LEAST = 0.5
@@ -44,10 +51,13 @@ class Predictor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     holds : tuple of type or str
         Types outside of skops' own list, beside the class itself, that a fitted instance keeps in its attributes;
         compiled ones by their path. A model file may hold these and no others.
+    explained_by : {"exact", "background", "sampled"}
+        How `contributions` explains it, where that is the same for all instances.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
     holds: ClassVar[tuple[type | str, ...]] = ()
+    explained_by: ClassVar[Explained] = "sampled"
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learn from members of measured runs.
@@ -64,6 +74,33 @@ class Predictor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: pd.DataFrame) -> Floats:
         """Return ln S for every row, shape (rows,)."""
         raise NotImplementedError
+
+    @property
+    def explained(self) -> Explained:
+        """How `contributions` explains this fitted predictor."""
+        return self.explained_by
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return what each column of the frame, or who is who in it, adds to ln S.
+
+        Parameters
+        ----------
+        X : pd.DataFrame
+            Rows to explain.
+        background : pd.DataFrame, optional
+            Rows of the training frame, for predictors that are not explained exactly.
+
+        Returns
+        -------
+        Contributions
+            Base plus contributions is the prediction.
+
+        Raises
+        ------
+        NotEnoughDataError
+            If training rows are needed and there are none.
+        """
+        return by_sampling(self, X, background)
 
     def needed(self) -> tuple[str, ...]:
         """Return the quantities that this instance needs."""
@@ -146,6 +183,15 @@ class FeatureModel(Predictor):
         if self.scales:
             values = (values - self.mean_) / self.scale_
         return values
+
+    @property
+    def explained(self) -> Explained:
+        """Exactly for trees and linear models, else by sampling."""
+        return columns_explained(self)
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return the contributions of the columns that are read."""
+        return of_columns(self, X, background)
 
     def candidates(self) -> list[str]:
         """Return the columns that this instance may use; the white-box prediction only where it is asked for."""

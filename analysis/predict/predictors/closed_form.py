@@ -10,10 +10,13 @@ import pandas as pd
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats
 from analysis.predict.predictors.base import Predictor, own_and_others
+from analysis.predict.predictors.contributions import Contributions, Explained, constant
 
 
 class NoInterference(Predictor):
     """S = 1: sharing costs nothing. The floor of every comparison."""
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learn nothing."""
@@ -24,9 +27,15 @@ class NoInterference(Predictor):
         """Return zeros."""
         return np.zeros(len(X))
 
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return a constant."""
+        return constant(np.asarray(self.predict(X), dtype=np.float64))
+
 
 class TrainMedian(Predictor):
     """The median slowdown of the training rows, for every row. Skill is measured against it."""
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Take the median of S."""
@@ -37,9 +46,15 @@ class TrainMedian(Predictor):
         """Return the median."""
         return np.full(len(X), self.median_)
 
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return a constant."""
+        return constant(np.asarray(self.predict(X), dtype=np.float64))
+
 
 class EqualShare(Predictor):
     """S = k: every job gets an equal part of the GPU's time, as under ideal time-slicing without idle time."""
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Learn nothing."""
@@ -50,6 +65,11 @@ class EqualShare(Predictor):
         """Return ln k."""
         predicted: Floats = np.log(X["k"].to_numpy(dtype=np.float64))
         return predicted
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return ln k as the contribution of the number of jobs."""
+        values = pd.DataFrame({"k": self.predict(X)})
+        return Contributions(np.zeros(len(X)), values, "exact: the logarithm of k", "alone")
 
 
 class _Overload(Predictor):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from sklearn.linear_model import RidgeCV
 
 from analysis.predict.frame.schema import Floats
 from analysis.predict.predictors.base import Predictor, contexts
+from analysis.predict.predictors.contributions import Contributions, Explained
 
 
 class Effects(Predictor):
@@ -26,6 +27,8 @@ class Effects(Predictor):
     alphas : sequence of float
         Ridge strengths to choose from by leave-one-out error.
     """
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def __init__(self, alphas: Sequence[float] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)) -> None:
         self.alphas = alphas
@@ -44,6 +47,20 @@ class Effects(Predictor):
         """Return ln S."""
         predicted: Floats = (self.design(X) @ self.effect_ + self.mean_) * _beside(X)
         return predicted
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return what the job, its co-runners, the place and the number of co-runners add."""
+        design = self.design(X).toarray() * self.effect_
+        beside = X["others"].map(len).to_numpy(dtype=np.float64).clip(min=1.0)
+        labels = np.array(sorted(self.index_, key=lambda label: self.index_[label]), dtype=object)
+        values = pd.DataFrame(
+            {
+                name: design[:, [label.startswith(start) for label in labels]].sum(axis=1) * beside
+                for name, start in (("workload", "victim"), ("others", "aggressor"), ("gpu and mechanism", "place"))
+            }
+        )
+        values["k"] = self.mean_ * (beside - 1.0)
+        return Contributions(np.full(len(X), self.mean_), values, "exact: effects of who runs beside whom")
 
     def design(self, X: pd.DataFrame) -> sparse.csr_matrix:
         """Return how much of each effect enters each row for one co-runner; unknown workloads enter nothing."""
@@ -93,6 +110,8 @@ class LowRank(Predictor):
         Seed of the start.
     """
 
+    explained_by: ClassVar[Explained] = "exact"
+
     def __init__(self, rank: int = 2, alpha: float = 0.3, iterations: int = 30, random_state: int = 0) -> None:
         self.rank = rank
         self.alpha = alpha
@@ -130,6 +149,12 @@ class LowRank(Predictor):
         predicted: Floats = self.effects_.predict(X) + extra
         return predicted
 
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return the effects, and what the hidden factors of the combination add to them."""
+        effects = self.effects_.contributions(X)
+        values = effects.values.assign(**{"workload and others": self.predict(X) - effects.total()})
+        return Contributions(effects.base, values, "exact: effects and hidden factors of who runs beside whom")
+
     def _keys(self, X: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
         place = [f" @ {text}" if self.several_ else "" for text in contexts(X)]
         own = [f"{name}{at}" for name, at in zip(X["workload"], place, strict=True)]
@@ -158,6 +183,8 @@ class Composition(Predictor):
     rule : {"additive", "product"}
         How the pairs combine.
     """
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def __init__(self, rule: Literal["additive", "product"] = "additive") -> None:
         self.rule = rule
@@ -188,6 +215,11 @@ class Composition(Predictor):
             total = np.log((1 + pd.Series(values - 1).groupby(long["row"]).sum()).clip(lower=0.05))
         return np.asarray(total.reindex(range(len(rows))).fillna(0.0), dtype=np.float64)
 
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return ln S as what the combination of jobs adds to a job alone."""
+        values = pd.DataFrame({"workload and others": self.predict(X)})
+        return Contributions(np.zeros(len(X)), values, "exact: measured slowdowns of these jobs", "alone")
+
 
 def _pair_key(place: str, own: str, other: str) -> str:
     return f"{place} | {own} | {other}"
@@ -198,6 +230,8 @@ class CopyOtherGpu(Predictor):
 
     What "a slowdown is a property of the pair" would mean; a slowdown does not travel.
     """
+
+    explained_by: ClassVar[Explained] = "exact"
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
         """Remember every set."""
@@ -216,6 +250,11 @@ class CopyOtherGpu(Predictor):
             ],
             dtype=np.float64,
         )
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return what the combination of jobs adds to the median of the training rows."""
+        values = pd.DataFrame({"workload and others": self.predict(X) - self.median_})
+        return Contributions(np.full(len(X), self.median_), values, "exact: measured slowdowns of these jobs")
 
 
 def _set_key(own: str, others: Sequence[str]) -> str:

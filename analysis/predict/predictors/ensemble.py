@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.base import Predictor
+from analysis.predict.predictors.contributions import Contributions, Explained, Start
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
 from analysis.predict.predictors.structured import StructuredGP
 
@@ -146,7 +147,46 @@ def best_weights(errors: Floats, grid: Floats) -> Floats:
 LEAST_PAIRS = 60
 
 
-class Average(Predictor):
+class Mixture(Predictor):
+    """What averages of fitted parts share: `parts_`, and the weight of every part in every row."""
+
+    parts_: list[tuple[str, Any]]
+
+    def shares(self, X: pd.DataFrame) -> Floats:
+        """Return the weight of every part in every row, shape (rows, parts)."""
+        raise NotImplementedError
+
+    @property
+    def explained(self) -> Explained:
+        """As the part that is explained least exactly."""
+        order: list[Explained] = ["exact", "background", "sampled"]
+        found: list[Explained] = [part.explained for _, part in self.parts_]
+        return max(found, key=order.index)
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return the weighted means of the parts' contributions; rows may have weights of their own."""
+        shares = self.shares(X)
+        base: Floats = np.zeros(len(X))
+        values: pd.DataFrame | None = None
+        methods: list[str] = []
+        starts: set[Start] = set()
+        error = 0.0
+        for share, (name, part) in zip(shares.T, self.parts_, strict=True):
+            rows = np.flatnonzero(share)
+            if len(X) and not len(rows):
+                continue
+            told = part.contributions(X if len(rows) == len(X) else X.iloc[rows], background)
+            base[rows] += share[rows] * told.base
+            scaled = told.values.set_axis(rows, axis=0).mul(share[rows], axis=0).reindex(range(len(X)), fill_value=0.0)
+            values = scaled if values is None else values.add(scaled, fill_value=0.0)
+            methods.append(told.method if len(self.parts_) == 1 else f"{name}: {told.method}")
+            starts.add(told.start)
+            error += float(share.max(initial=0.0)) * told.error
+        start: Start = next(iter(starts)) if len(starts) == 1 else "typical"
+        return Contributions(base, pd.DataFrame() if values is None else values, "; ".join(methods), start, error)
+
+
+class Average(Mixture):
     """Weighted mean, in ln S, of several predictors that are fitted on the same rows.
 
     Parameters
@@ -185,7 +225,7 @@ class Average(Predictor):
         return total
 
 
-class StallScope(Predictor):
+class StallScope(Mixture):
     """The default: the structured Gaussian process, and trees beside it where a model is new.
 
     It knows the jobs it has seen, falls back on their model and then on their profiles for those it has not, composes

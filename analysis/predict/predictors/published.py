@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats
 from analysis.predict.predictors.base import FOREST_ARRAYS, Predictor, own_and_others
+from analysis.predict.predictors.contributions import Contributions, Explained, columns_explained, of_columns
 
 
 class OwnAndSum(Predictor):
@@ -48,6 +49,15 @@ class OwnAndSum(Predictor):
         """Return the learner's input, in base units."""
         raw = self._raw(X)
         return np.where(np.isnan(raw), self.fill_, raw)
+
+    @property
+    def explained(self) -> Explained:
+        """Exactly for trees and linear models, else by sampling."""
+        return columns_explained(self)
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return the contributions of the columns that are read."""
+        return of_columns(self, X, background)
 
     def _raw(self, X: pd.DataFrame) -> Floats:
         return np.column_stack([part for name in self.quantities for part in own_and_others(X, name)])
@@ -100,6 +110,10 @@ class ScaledLinear:
         """Return the fitted values."""
         predicted: Floats = self.linear_.predict((X - self.mean_) / self.scale_)
         return predicted
+
+    def scaled_contributions(self, X: Floats) -> tuple[float, Floats]:
+        """Return the mean prediction over the training rows, and what each column adds to it, shape (rows, columns)."""
+        return float(self.linear_.intercept_), (X - self.mean_) * self.coef_
 
     @property
     def coef_(self) -> Floats:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from analysis.errors import UsageError
 from analysis.predict.predictors import closed_form, effects, learners, published, whitebox
 from analysis.predict.predictors.base import Predictor
-from analysis.predict.predictors.ensemble import StallScope
+from analysis.predict.predictors.ensemble import Average, StallScope
 from analysis.predict.predictors.learners import Plain
 
 Kind = Literal["reference", "published", "learner", "stallscope", "own"]
@@ -105,9 +105,9 @@ PREDICTORS: Mapping[str, PredictorSpec] = {spec.name: spec for spec in _SPECS}
 
 
 def storable() -> frozenset[str]:
-    """Return the dotted paths of all types that a stored model may hold: the predictors' own, and what they hold."""
+    """Return the dotted paths of all types that a stored model may hold: the predictors' own, averages of them, and what they hold."""
     found: set[str] = set()
-    todo: list[type | str] = [type(spec.make()) for spec in _SPECS]
+    todo: list[type | str] = [Average, *(type(spec.make()) for spec in _SPECS)]
     while todo:
         one = todo.pop()
         path = one if isinstance(one, str) else f"{one.__module__}.{one.__qualname__}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,11 @@ import pandas as pd
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.base import Predictor
+from analysis.predict.predictors.contributions import Contributions, Explained, required
 from analysis.predict.predictors.pairgp import Jobs, PairGP, take
 from analysis.predict.predictors.pairprofiles import Members, ProfileReader
 from analysis.predict.predictors.profilescale import QUANTITIES, ProfileScale, others_column
+from analysis.predict.predictors.set_shapley import explain_sets
 
 #: Fewer complete pairs than this make no view of shares.
 LEAST_PAIRS = 20
@@ -62,6 +64,7 @@ class StructuredGP(Predictor):
     """
 
     holds = (PairGP, Jobs, ProfileReader, ProfileScale)
+    explained_by: ClassVar[Explained] = "background"
 
     def __init__(
         self,
@@ -182,6 +185,16 @@ class StructuredGP(Predictor):
         """Return ln S."""
         members = self.reader_.read(X)
         return self.compose(self.jobs_of(members), members.own, members.others)[0]
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return the closed-form Shapley values of its processes, carried through to ln S."""
+        found = explain_sets(self, X, required(background))
+        method = (
+            f"Shapley values of its Gaussian processes in closed form against {found.background} training pairs "
+            f"(standard error of that choice at most {found.error:.3f} in ln S), carried through to ln S; their sum is "
+            "exact"
+        )
+        return Contributions(found.base, found.values, method, "sets", error=found.error)
 
     def predict_std(self, X: pd.DataFrame) -> Floats:
         """Return the predictive standard deviation of ln S."""

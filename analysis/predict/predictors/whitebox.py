@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from analysis.predict.frame.schema import Floats
 from analysis.predict.frame.terms import WHITE_BOX
 from analysis.predict.predictors import learners
 from analysis.predict.predictors.base import Predictor
+from analysis.predict.predictors.contributions import Contributions, Explained
 from analysis.predict.predictors.learners import Boosting
 
 #: Status of a predictor on simulated data when it rests on the model that made them.
@@ -24,6 +25,8 @@ class WhiteBox(Predictor):
     jobs together is solved by approximate mean value analysis (Lazowska et al., *Quantitative System Performance*,
     1984). Nothing is learnt.
     """
+
+    explained_by: ClassVar[Explained] = "exact"
 
     requires = (WHITE_BOX,)
 
@@ -43,6 +46,11 @@ class WhiteBox(Predictor):
         """Return ln S as the network has it."""
         said = X[WHITE_BOX].to_numpy(dtype=np.float64)
         return np.where(np.isnan(said), self.usual_, said)
+
+    def contributions(self, X: pd.DataFrame, background: pd.DataFrame | None = None) -> Contributions:
+        """Return ln S as the contribution of the network; `explain.whitebox_causes` takes it apart."""
+        said = pd.DataFrame({WHITE_BOX: self.predict(X)})
+        return Contributions(np.zeros(len(X)), said, "exact: the queueing network of these jobs", "alone")
 
 
 class WhiteBoxBoosting(Boosting):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,9 @@ from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.pairgp import Jobs, PairGP, take
 from analysis.predict.predictors.pairprofiles import Members
 from analysis.predict.predictors.profilescale import others_column, owner_of
-from analysis.predict.predictors.structured import StructuredGP
+
+if TYPE_CHECKING:
+    from analysis.predict.predictors.structured import StructuredGP
 
 #: Nodes of the integral. Sixteen are exact for games of 32 players; for more, the rest is far below rounding of S.
 NODES = 16
