@@ -105,7 +105,7 @@ PREDICTORS: Mapping[str, PredictorSpec] = {spec.name: spec for spec in _SPECS}
 
 
 def storable() -> frozenset[str]:
-    """Return the dotted paths of all types that a stored model may hold: the predictors' own, averages of them, and what they hold."""
+    """Return the dotted paths of all types that a stored model may hold: predictors, averages, and what they hold."""
     found: set[str] = set()
     todo: list[type | str] = [Average, *(type(spec.make()) for spec in _SPECS)]
     while todo:
