@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -111,34 +110,14 @@ def _positions(launches: pd.DataFrame, kernel_ids: pd.Series[int]) -> Ints:
     return np.searchsorted(known, wanted).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    version: int
-    metrics: pd.DataFrame
-    timing: tuple[int, ...]
-
-
-_KNOWN: WeakKeyDictionary[Database, _Known] = WeakKeyDictionary()
-
-
 def stall_metrics(database: Database) -> pd.DataFrame:
     """Return the stall metrics that any launch has: metric, family, reason."""
-    return _look_up(database).metrics
+    return database.cached("stall metrics", None, lambda: queries.stall_metric_names(database))
 
 
 def timing_sources(database: Database) -> tuple[int, ...]:
     """Return the sources that only measure time, see `analysis.store.queries.profiles.timing_sources`."""
-    return _look_up(database).timing
-
-
-def _look_up(database: Database) -> _Known:
-    found = _KNOWN.get(database)
-    if found is None or found.version != database.version:
-        # The version first: a write in between makes the next call look again.
-        version = database.version
-        found = _Known(version, queries.stall_metric_names(database), tuple(queries.timing_sources(database)))
-        _KNOWN[database] = found
-    return found
+    return database.cached("timing sources", None, lambda: tuple(queries.timing_sources(database)))
 
 
 _ORDER = {family.name: position for position, family in enumerate(FAMILIES)}

@@ -8,11 +8,11 @@ import shutil
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pandas as pd
@@ -20,6 +20,11 @@ import pandas as pd
 from analysis.errors import DatabaseBusyError, NotAllowedError, NotFoundError, StallScopeError
 from analysis.settings import get_settings
 from analysis.store.migrate import current, migrate
+
+T = TypeVar("T")
+
+#: Results of one kind that are kept until something is written.
+MOST_OF_A_KIND = 4
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -76,6 +81,8 @@ class Database:
         self._version = 0
         self._of_all = 0
         self._of_one: Counter[str] = Counter()
+        self._results: dict[tuple[str, int, Hashable], Any] = {}
+        self._results_lock = threading.Lock()
         if path is not None:
             path = path.expanduser()
             if read_only and not path.exists():
@@ -106,6 +113,34 @@ class Database:
     def version_of(self, dataset: str) -> int:
         """Return the number of writes so far that may have changed a data set: those of other data sets don't count."""
         return self._of_all + self._of_one[dataset]
+
+    def cached(self, kind: str, key: Hashable, read: Callable[[], T]) -> T:
+        """Return what a reader says, read once for each state of the database; nobody may change it.
+
+        Parameters
+        ----------
+        kind : str
+            What is read.
+        key : hashable
+            Which of the kind; the last few of a kind are kept.
+        read : callable
+            Reads it.
+        """
+        # The version first: a write in between makes the next call look again.
+        version = self._version
+        with self._results_lock:
+            if (kind, version, key) in self._results:
+                found: T = self._results[kind, version, key]
+                return found
+        read_now = read()
+        with self._results_lock:
+            alike = [one for one in self._results if one[0] == kind]
+            old = [one for one in alike if one[1] != version]
+            now = [one for one in alike if one[1] == version]
+            for one in (*old, *now[: max(len(now) - MOST_OF_A_KIND + 1, 0)]):
+                self._results.pop(one, None)
+            self._results[kind, version, key] = read_now
+        return read_now
 
     def query(self, sql: str, parameters: Parameters = None) -> pd.DataFrame:
         """Run one statement on a cursor of its own and return its rows.

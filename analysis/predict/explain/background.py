@@ -10,7 +10,6 @@ from analysis.errors import NotEnoughDataError
 from analysis.predict.explain.shapley import needs_background
 from analysis.predict.frame import features
 from analysis.predict.frame.frame import TrainingFrame
-from analysis.predict.frame.kept import kept
 from analysis.predict.frame.terms import WHITE_BOX
 from analysis.predict.models.manifest import Manifest
 from analysis.store.database import Database
@@ -28,8 +27,7 @@ def training_frame(database: Database, manifest: Manifest) -> TrainingFrame:
     """
     solve = WHITE_BOX in manifest.columns
     key = (manifest.dataset, tuple(manifest.gpus), tuple(manifest.mechanisms), solve)
-    return kept(
-        database, "training frame", key,
+    return database.cached("training frame", key,
         lambda: features.build(database, manifest.dataset, manifest.gpus, manifest.mechanisms, white_box=solve),
     )  # fmt: skip
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.predict.frame import counters
-from analysis.predict.frame.kept import kept
 from analysis.predict.frame.quantities import QUANTITIES, factor, resolve
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -40,7 +39,7 @@ def collect(database: Database, dataset: str, gpus: Sequence[str] | None = None)
         Index (gpu, workload). A column a quantity of `quantities.QUANTITIES`, in base units, NaN where unknown;
         beside them family, model, phase and memory_kind.
     """
-    table = kept(database, "solo profiles", dataset, lambda: _gather(database, dataset))
+    table = database.cached("solo profiles", dataset, lambda: _gather(database, dataset))
     if gpus is not None:
         table = table[table.index.get_level_values("gpu").isin(list(gpus))]
     return table.copy()

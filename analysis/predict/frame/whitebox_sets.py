@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import StallScopeError
-from analysis.predict.frame.kept import kept
 from analysis.predict.frame.schema import Floats
 from analysis.reference import gpus as reference
 from analysis.sharing import mechanisms
@@ -101,7 +100,7 @@ def attach(table: pd.DataFrame, database: Database, dataset: str) -> pd.DataFram
 
 def launches_of(database: Database, dataset: str) -> pd.DataFrame:
     """Return `sharing.whitebox.read_profiles` of a data set, read once; nobody may change it."""
-    return kept(database, "launches", dataset, lambda: read_profiles(database, Filter(datasets=(dataset,))))
+    return database.cached("launches", dataset, lambda: read_profiles(database, Filter(datasets=(dataset,))))
 
 
 def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:

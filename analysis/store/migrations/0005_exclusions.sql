@@ -11,7 +11,7 @@ CREATE TABLE exclusion (                    -- a decision: these rows of this ru
     decided_at    TIMESTAMP NOT NULL DEFAULT current_timestamp
 );
 
--- What the decision takes out of every figure; gone with its source. analysis/store/kept.py reads it.
+-- What the decision takes out of every figure; gone with its source. analysis/store/counted.py reads it.
 CREATE TABLE excluded (
     exclusion_id  INTEGER NOT NULL,
     source_id     INTEGER NOT NULL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.store import kept
+from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -15,7 +15,7 @@ _MEMBERS = f"""
            m.peak_memory_mib, m.memory_kind, m.thread_percentage, m.memory_cap_mib, m.mig_profile, m.priority, m.flags,
            m.left_out,
            r.source_id, s.file_name, s.simulated
-    FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
+    FROM {counted.MEMBER} m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
          JOIN workload w USING (workload_id)
 """
 
@@ -89,8 +89,8 @@ def latencies(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     where, values = (chosen or Filter()).where("dataset", "gpu", "mechanism", "workload", "source_id")
     return database.query(
         f"""WITH everyone AS ({_MEMBERS}), statistics AS (
-              SELECT run_id, slot, statistic, solo_ms, corun_ms FROM {kept.MEMBER_LATENCY} l
-              UNION ALL SELECT run_id, slot, 'p99', p99_solo_ms, p99_corun_ms FROM {kept.MEMBER} m
+              SELECT run_id, slot, statistic, solo_ms, corun_ms FROM {counted.MEMBER_LATENCY} l
+              UNION ALL SELECT run_id, slot, 'p99', p99_solo_ms, p99_corun_ms FROM {counted.MEMBER} m
                         WHERE p99_solo_ms IS NOT NULL OR p99_corun_ms IS NOT NULL)
             SELECT dataset, run_id, gpu, mechanism, slot, workload, statistic, solo_ms, corun_ms, note, simulated
             FROM everyone JOIN statistics USING (run_id, slot) WHERE {where} ORDER BY run_id, slot, statistic""",
@@ -112,7 +112,7 @@ def solos(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         f"""SELECT * FROM (
               SELECT s.dataset, w.workload_id, w.name AS workload, w.family, w.phase, o.gpu, o.measure, o.unit, o.value,
                      o.peak_memory_mib, o.memory_kind, o.source_id, s.simulated
-              FROM {kept.SOLO} o JOIN source s USING (source_id) JOIN workload w USING (workload_id))
+              FROM {counted.SOLO} o JOIN source s USING (source_id) JOIN workload w USING (workload_id))
             WHERE {where} ORDER BY dataset, gpu, workload""",
         values,
     )
@@ -131,7 +131,7 @@ def features(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         f"""SELECT * FROM (
               SELECT s.dataset, w.workload_id, w.name AS workload, w.family, w.phase, f.gpu, f.name, f.value, f.unit,
                      f.source_id, s.simulated
-              FROM {kept.FEATURE} f JOIN source s USING (source_id) JOIN workload w USING (workload_id))
+              FROM {counted.FEATURE} f JOIN source s USING (source_id) JOIN workload w USING (workload_id))
             WHERE {where} ORDER BY dataset, gpu, workload, name""",
         values,
     )
@@ -141,7 +141,7 @@ def gpus_and_mechanisms(database: Database, dataset: str | None = None) -> pd.Da
     """Return the GPUs and mechanisms that runs were measured under: dataset, gpu, mechanism, runs, k_max."""
     return database.query(
         f"""SELECT s.dataset, r.gpu, r.mechanism, count(*) AS runs, max(r.k) AS k_max
-           FROM {kept.RUN} r JOIN source s USING (source_id) WHERE ? IS NULL OR s.dataset = ?
+           FROM {counted.RUN} r JOIN source s USING (source_id) WHERE ? IS NULL OR s.dataset = ?
            GROUP BY ALL ORDER BY s.dataset, r.gpu, r.mechanism""",
         [dataset, dataset],
     )

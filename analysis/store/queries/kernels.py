@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.errors import NotFoundError
-from analysis.store import kept
+from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries.profiles import COUNTED_SOURCES
@@ -16,7 +16,7 @@ _LAUNCHES = f"""
     SELECT s.dataset, w.name AS workload, w.family, w.phase, p.gpu, k.profile_id, k.source_id, s.file_name, s.format,
            s.simulated, k.kernel_id, k.process_id, k.launch_id, k.name AS kernel, k.short_name,
            coalesce(k.grid, '') AS grid, coalesce(k.block, '') AS block, k.cc, k.invocations, k.duration_ns, k.line
-    FROM {kept.KERNEL} k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
+    FROM {counted.KERNEL} k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
          JOIN source s ON s.source_id = k.source_id
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from analysis.store import kept
+from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -16,7 +16,7 @@ _KERNELS = f"""
     SELECT s.dataset, w.name AS workload, w.family, w.phase, p.gpu, p.profile_id, k.kernel_id, k.process_id,
            k.launch_id, k.name AS kernel, k.short_name, k.grid, k.block, k.cc, k.device, k.invocations, k.duration_ns,
            k.line, k.source_id, s.file_name, s.format, s.simulated
-    FROM {kept.KERNEL} k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
+    FROM {counted.KERNEL} k JOIN profile p USING (profile_id) JOIN workload w USING (workload_id)
          JOIN source s ON s.source_id = k.source_id
 """
 
@@ -46,7 +46,7 @@ def stall_metrics(database: Database, chosen: Filter | None = None) -> pd.DataFr
     return database.query(
         f"""SELECT k.*, m.line AS metric_line, m.section, m.metric, m.unit, m.value, m.family AS stall_family, m.reason
             FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k
-            JOIN kernel_metric m USING (kernel_id) WHERE m.family IS NOT NULL AND {kept.VALUE_COUNTS}
+            JOIN kernel_metric m USING (kernel_id) WHERE m.family IS NOT NULL AND {counted.VALUE_COUNTS}
             ORDER BY k.kernel_id, m.line""",
         values,
     )
@@ -66,7 +66,7 @@ def metrics(database: Database, chosen: Filter | None = None, names: tuple[str, 
         f"""SELECT k.kernel_id, k.workload, k.gpu, k.kernel, m.section, m.metric, m.unit, m.value, m.text, m.line,
                    m.source_id
             FROM (SELECT * FROM ({_KERNELS}) WHERE {where}) k JOIN kernel_metric m USING (kernel_id)
-            WHERE {kept.VALUE_COUNTS} {named}
+            WHERE {counted.VALUE_COUNTS} {named}
             ORDER BY k.kernel_id, m.line""",
         [*values, *names],
     )
@@ -210,7 +210,7 @@ def values(
         ``%``); values that the tool printed as n/a are left out.
     """
     condition, bound = _condition(database, chosen, "m")
-    counts = kept.VALUE_COUNTS if kept.anything_out(database) else "true"
+    counts = counted.VALUE_COUNTS if counted.anything_out(database) else "true"
     return database.query(
         f"""SELECT m.kernel_id, n.code, m.value{", coalesce(m.unit = '%', false) AS percent" if units else ""}
             FROM kernel_metric m
@@ -253,8 +253,8 @@ def gpu_time(database: Database, chosen: Filter, sources: Sequence[int]) -> pd.D
 def _condition(database: Database, chosen: Filter, table: str) -> tuple[str, list[object]]:
     """Restrict a table to the chosen launches that count; all of those where everything is chosen."""
     where, bound = chosen.where(*_COLUMNS)
-    out = kept.anything_out(database)
-    counts = f"WHERE {table}.kernel_id NOT IN {kept.LAUNCHES_OUT}" if out else "WHERE true"
+    out = counted.anything_out(database)
+    counts = f"WHERE {table}.kernel_id NOT IN {counted.LAUNCHES_OUT}" if out else "WHERE true"
     if where == "true":
         return counts, []
     return f"{counts} AND {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.store import kept
+from analysis.store import counted
 from analysis.store.database import Database
 
 #: Fewest samples that two files must share before they are said to be of one recording.
@@ -43,7 +43,7 @@ def repeated_launches(database: Database, dataset: str | None = None, source_id:
         f"""WITH numbered AS (
               SELECT k.kernel_id, k.profile_id, k.source_id, s.dataset, k.name, coalesce(k.grid, '') AS grid,
                      k.duration_ns, coalesce(k.launch_id, 'all ' || k.invocations) AS number
-              FROM {kept.KERNEL} k JOIN source s USING (source_id)
+              FROM {counted.KERNEL} k JOIN source s USING (source_id)
               WHERE (k.launch_id IS NOT NULL OR k.invocations > 1) AND ($dataset IS NULL OR s.dataset = $dataset)),
             twin AS (
               SELECT a.kernel_id AS late, b.kernel_id AS early, a.source_id, b.source_id AS other, a.profile_id,
@@ -114,12 +114,12 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
                      t.name, t.measured_at, t.value, t.gpu,
                      row_number() OVER (PARTITION BY t.source_id, coalesce(t.device, t.gpu, ''), t.entity, t.name,
                                                      t.measured_at ORDER BY t.value) AS place
-              FROM {kept.TELEMETRY} t JOIN source s USING (source_id)
+              FROM {counted.TELEMETRY} t JOIN source s USING (source_id)
               WHERE t.value IS NOT NULL AND (t.measured_at IS NOT NULL OR t.entity IS NOT NULL)
                     AND ($dataset IS NULL OR s.dataset = $dataset)
                     AND ($source IS NULL
                          OR (s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
-                             AND t.name IN (SELECT name FROM {kept.TELEMETRY} WHERE source_id = $source)))),
+                             AND t.name IN (SELECT name FROM {counted.TELEMETRY} WHERE source_id = $source)))),
             common AS (
               SELECT a.dataset, a.source_id, b.source_id AS other, min(a.gpu) AS gpu, count(*) AS samples,
                      count(*) FILTER (WHERE a.value = b.value) AS agreeing, count(DISTINCT a.value) AS different
@@ -129,7 +129,7 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
               WHERE $source IS NULL OR a.source_id = $source
               GROUP BY ALL)
             SELECT d.dataset, d.gpu, d.samples,
-                   (SELECT count(*) FROM {kept.TELEMETRY} t
+                   (SELECT count(*) FROM {counted.TELEMETRY} t
                     WHERE t.source_id = d.source_id AND t.value IS NOT NULL) AS "of",
                    s.file_name, d.source_id, o.file_name AS other_file, d.other AS other_id
             FROM common d JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
@@ -155,7 +155,7 @@ def runs_again(database: Database, source_id: int) -> pd.DataFrame:
                      list(m.solo_value ORDER BY w.name, m.corun_value) AS solos,
                      list(struct_pack(t := m.thread_percentage, c := m.memory_cap_mib, g := m.mig_profile)
                           ORDER BY w.name, m.corun_value) AS caps
-              FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
+              FROM {counted.MEMBER} m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                    JOIN workload w USING (workload_id)
               WHERE s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
               GROUP BY ALL HAVING count(m.corun_value) = count(*)),
@@ -193,14 +193,14 @@ def above_percent(database: Database, limit: float, dataset: str | None = None) 
             FROM (
               SELECT m.source_id, p.gpu, p.workload_id, m.metric AS name, m.value, m.line, 'value' AS origin,
                      k.kernel_id
-              FROM kernel_metric m JOIN {kept.KERNEL} k USING (kernel_id) JOIN profile p USING (profile_id)
-              WHERE m.unit = '%' AND m.family IS NULL AND m.value > $limit AND {kept.VALUE_COUNTS}
+              FROM kernel_metric m JOIN {counted.KERNEL} k USING (kernel_id) JOIN profile p USING (profile_id)
+              WHERE m.unit = '%' AND m.family IS NULL AND m.value > $limit AND {counted.VALUE_COUNTS}
               UNION ALL
-              SELECT source_id, gpu, workload_id, name, value, NULL, 'feature', NULL FROM {kept.FEATURE} f
+              SELECT source_id, gpu, workload_id, name, value, NULL, 'feature', NULL FROM {counted.FEATURE} f
               WHERE unit = '%' AND value > $limit
               UNION ALL
               SELECT source_id, coalesce(device, gpu, ''), workload_id, name, value, NULL, 'series', NULL
-              FROM {kept.TELEMETRY} t WHERE unit = '%' AND value > $limit) o
+              FROM {counted.TELEMETRY} t WHERE unit = '%' AND value > $limit) o
             JOIN source s USING (source_id) LEFT JOIN workload w USING (workload_id)
             WHERE {_OF_PEAK} AND ($dataset IS NULL OR s.dataset = $dataset)
             ORDER BY s.dataset, o.gpu, o.value DESC""",
@@ -220,7 +220,7 @@ def telemetry_extremes(database: Database, dataset: str | None = None) -> pd.Dat
         f"""SELECT s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, '') AS device, t.name,
                   any_value(t.unit) AS unit, count(t.value) AS samples, min(t.value) AS smallest,
                   max(t.value) AS largest
-           FROM {kept.TELEMETRY} t JOIN source s USING (source_id) WHERE $dataset IS NULL OR s.dataset = $dataset
+           FROM {counted.TELEMETRY} t JOIN source s USING (source_id) WHERE $dataset IS NULL OR s.dataset = $dataset
            GROUP BY s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, ''), t.name
            HAVING count(t.value) > 0
            ORDER BY ALL""",
@@ -240,7 +240,7 @@ def identical_series(database: Database, dataset: str | None = None, samples: in
         f"""WITH series AS (
              SELECT s.dataset, s.file_name, t.source_id, coalesce(t.device, t.gpu, '') AS device, t.name, t.entity,
                     list(t.value ORDER BY t.measured_at, t.value) AS trace, count(*) AS samples
-             FROM {kept.TELEMETRY} t JOIN source s USING (source_id)
+             FROM {counted.TELEMETRY} t JOIN source s USING (source_id)
              WHERE t.entity IS NOT NULL AND t.value IS NOT NULL AND ($dataset IS NULL OR s.dataset = $dataset)
              GROUP BY ALL HAVING count(*) >= $samples AND min(t.value) < max(t.value))
            SELECT dataset, file_name, source_id, device, name, list_sort(list(entity)) AS entities,
@@ -266,7 +266,7 @@ def repeated_runs(database: Database, dataset: str | None = None) -> pd.DataFram
                     list(m.solo_value ORDER BY w.name, m.corun_value) AS solos,
                     list(struct_pack(t := m.thread_percentage, c := m.memory_cap_mib, g := m.mig_profile)
                          ORDER BY w.name, m.corun_value) AS caps
-             FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
+             FROM {counted.MEMBER} m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                   JOIN workload w USING (workload_id)
              WHERE $dataset IS NULL OR s.dataset = $dataset
              GROUP BY ALL HAVING count(m.corun_value) = count(*))
@@ -302,7 +302,7 @@ def same_values_other_solo(database: Database, tolerance: float, dataset: str | 
                     m.corun_value,
                     (SELECT list(v.name ORDER BY v.name) FROM member o JOIN workload v ON v.workload_id = o.workload_id
                      WHERE o.run_id = r.run_id AND o.slot <> m.slot) AS beside
-             FROM {kept.MEMBER} m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
+             FROM {counted.MEMBER} m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                   JOIN workload w USING (workload_id)
              WHERE m.corun_value > 0 AND m.solo_value > 0 AND m.unit IS DISTINCT FROM 'normalised')
            SELECT DISTINCT a.dataset, b.dataset AS other_dataset, a.gpu, a.workload, a.beside, a.corun_value,

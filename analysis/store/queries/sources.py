@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.errors import NotFoundError
-from analysis.store import kept
+from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
@@ -16,9 +16,9 @@ def datasets(database: Database) -> pd.DataFrame:
         f"""SELECT d.name, d.title, d.simulated, d.licence, d.citation,
                   (SELECT count(*) FROM source s WHERE s.dataset = d.name) AS sources,
                   (SELECT count(*) FROM workload w WHERE w.dataset = d.name) AS workloads,
-                  (SELECT count(*) FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
+                  (SELECT count(*) FROM {counted.PROFILE} p JOIN workload w USING (workload_id)
                    WHERE w.dataset = d.name) AS profiles,
-                  (SELECT count(*) FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
+                  (SELECT count(*) FROM {counted.RUN} r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
            FROM dataset d ORDER BY d.simulated, d.name"""
     )
 
@@ -91,9 +91,9 @@ def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
                           UNION ALL SELECT list(gpu) FROM solo s WHERE s.workload_id = w.workload_id
                           UNION ALL SELECT list(r.gpu) FROM member m JOIN run r USING (run_id)
                                     WHERE m.workload_id = w.workload_id)) AS gpus,
-                     (SELECT count(*) FROM {kept.PROFILE} p WHERE p.workload_id = w.workload_id) AS profiles,
-                     (SELECT count(*) FROM {kept.SOLO} s WHERE s.workload_id = w.workload_id) AS solos,
-                     (SELECT count(DISTINCT m.run_id) FROM member m JOIN {kept.RUN} r USING (run_id)
+                     (SELECT count(*) FROM {counted.PROFILE} p WHERE p.workload_id = w.workload_id) AS profiles,
+                     (SELECT count(*) FROM {counted.SOLO} s WHERE s.workload_id = w.workload_id) AS solos,
+                     (SELECT count(DISTINCT m.run_id) FROM member m JOIN {counted.RUN} r USING (run_id)
                       WHERE m.workload_id = w.workload_id) AS runs
               FROM workload w) WHERE {where} ORDER BY dataset, workload""",
         values,
@@ -130,18 +130,18 @@ def counts(database: Database, dataset: str) -> dict[str, int]:
         f"""SELECT
              (SELECT count(*) FROM source WHERE dataset = $d) AS sources,
              (SELECT count(*) FROM (
-                SELECT p.gpu FROM {kept.PROFILE} p JOIN workload w USING (workload_id) WHERE w.dataset = $d
-                UNION SELECT r.gpu FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d
-                UNION SELECT o.gpu FROM {kept.SOLO} o JOIN source s USING (source_id) WHERE s.dataset = $d)) AS gpus,
+                SELECT p.gpu FROM {counted.PROFILE} p JOIN workload w USING (workload_id) WHERE w.dataset = $d
+                UNION SELECT r.gpu FROM {counted.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d
+                UNION SELECT o.gpu FROM {counted.SOLO} o JOIN source s USING (source_id) WHERE s.dataset = $d)) AS gpus,
              (SELECT count(*) FROM workload WHERE dataset = $d) AS workloads,
-             (SELECT count(*) FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
+             (SELECT count(*) FROM {counted.PROFILE} p JOIN workload w USING (workload_id)
               WHERE w.dataset = $d) AS profiles,
-             (SELECT coalesce(sum(k.invocations), 0) FROM {kept.KERNEL} k JOIN source s USING (source_id)
+             (SELECT coalesce(sum(k.invocations), 0) FROM {counted.KERNEL} k JOIN source s USING (source_id)
               WHERE s.dataset = $d) AS launches,
-             (SELECT count(*) FROM {kept.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d) AS runs,
+             (SELECT count(*) FROM {counted.RUN} r JOIN source s USING (source_id) WHERE s.dataset = $d) AS runs,
              (SELECT count(*) FROM (
                 SELECT DISTINCT r.gpu, r.mechanism, min(m.workload_id), max(m.workload_id)
-                FROM member m JOIN {kept.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
+                FROM member m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                 WHERE s.dataset = $d AND r.k = 2 GROUP BY r.run_id, r.gpu, r.mechanism)) AS pairs,
              (SELECT count(*) FROM model WHERE dataset = $d) AS models,
              (SELECT count(*) FROM evaluation WHERE dataset = $d) AS evaluations""",
@@ -162,11 +162,11 @@ def grid(database: Database, dataset: str) -> pd.DataFrame:
     """
     return database.query(
         f"""WITH runs AS (
-             SELECT r.gpu, r.run_id, r.k, m.workload_id, m.slot FROM member m JOIN {kept.RUN} r USING (run_id)
+             SELECT r.gpu, r.run_id, r.k, m.workload_id, m.slot FROM member m JOIN {counted.RUN} r USING (run_id)
              JOIN source s ON s.source_id = r.source_id WHERE s.dataset = $d),
-           profiled AS (SELECT DISTINCT p.gpu, p.workload_id FROM {kept.PROFILE} p JOIN workload w USING (workload_id)
-                        WHERE w.dataset = $d),
-           alone AS (SELECT DISTINCT o.gpu, o.workload_id FROM {kept.SOLO} o JOIN source s USING (source_id)
+           profiled AS (SELECT DISTINCT p.gpu, p.workload_id FROM {counted.PROFILE} p
+                        JOIN workload w USING (workload_id) WHERE w.dataset = $d),
+           alone AS (SELECT DISTINCT o.gpu, o.workload_id FROM {counted.SOLO} o JOIN source s USING (source_id)
                      WHERE s.dataset = $d),
            partners AS (
              SELECT a.gpu, a.workload_id, count(DISTINCT b.workload_id) AS partners
@@ -219,7 +219,7 @@ def recordings(database: Database) -> pd.DataFrame:
                    avg(t.value) FILTER (t.name = $util) AS utilisation, avg(t.value) FILTER (t.name = $power) AS power,
                    max(t.value) FILTER (t.name = $memory) AS memory,
                    max(t.value) FILTER (t.name = $temperature) AS temperature, bool_or(s.simulated) AS simulated
-            FROM {kept.TELEMETRY} t JOIN source s USING (source_id)
+            FROM {counted.TELEMETRY} t JOIN source s USING (source_id)
             WHERE t.device IS NOT NULL AND t.measured_at IS NOT NULL
                   AND t.name IN ($util, $power, $memory, $temperature)
             GROUP BY t.source_id, s.dataset, s.file_name, t.device, t.gpu

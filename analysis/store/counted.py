@@ -8,12 +8,9 @@ whole when the decision is taken back.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from analysis.store.database import Database
-
-_ANYTHING: WeakKeyDictionary[Database, tuple[int, bool]] = WeakKeyDictionary()
 
 
 def anything_out(database: Database) -> bool:
@@ -21,13 +18,9 @@ def anything_out(database: Database) -> bool:
 
     Queries over a million values ask first: a condition that no row fails still costs a third of the query.
     """
-    known = _ANYTHING.get(database)
-    if known is None or known[0] != database.version:
-        # The version first: a write in between makes the next call look again.
-        version = database.version
-        known = version, bool(database.scalar("SELECT count(*) > 0 FROM excluded"))
-        _ANYTHING[database] = known
-    return known[1]
+    return database.cached(
+        "anything left out", None, lambda: bool(database.scalar("SELECT count(*) > 0 FROM excluded"))
+    )
 
 
 def _out(scope: str, condition: str) -> str:
