@@ -18,7 +18,8 @@ def datasets(database: Database) -> pd.DataFrame:
                   (SELECT count(*) FROM workload w WHERE w.dataset = d.name) AS workloads,
                   (SELECT count(*) FROM {counted.PROFILE} p JOIN workload w USING (workload_id)
                    WHERE w.dataset = d.name) AS profiles,
-                  (SELECT count(*) FROM {counted.RUN} r JOIN source s USING (source_id) WHERE s.dataset = d.name) AS runs
+                  (SELECT count(*) FROM {counted.RUN} r JOIN source s USING (source_id)
+                    WHERE s.dataset = d.name) AS runs
            FROM dataset d ORDER BY d.simulated, d.name"""
     )
 
