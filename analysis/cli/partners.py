@@ -90,14 +90,14 @@ def partners(
 
 def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
     from analysis.reference import origin
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     if table.empty:
         return
-    columns = [column("workload", "job"), column("partner", "partner"), column("verdict", "verdict")]
-    columns += [column("slowdown", "job's S", "ratio"), column("partner_slowdown", "partner's S", "ratio")]
-    columns += [column("worst", "worst S", "ratio"), column("stp", "STP", "number")]
-    columns += [column("basis", "known by"), column("memory", "memory")]
+    columns = [*columns_of("workload/job", "partner", "verdict")]
+    columns += [*columns_of("slowdown/job", "partner_slowdown")]
+    columns += [*columns_of("worst", "stp")]
+    columns += [*columns_of("basis", "memory")]
     if "basis" in table:
         simulated = bool(table["simulated"].any())
         table = table.assign(basis=[origin.evidence(str(one), simulated=simulated) for one in table["basis"]])
@@ -125,15 +125,15 @@ def architectures(
     table = transfers(same_pairs(found), limit).assign(simulated=any(one.simulated for one in found.values()))
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import column, columns_of
 
         if table.empty:
             screen.line(f"Data set {dataset} has no pair on two GPUs under one mechanism, so nothing can be compared.")
             return
         screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
-        columns = [column("source", "from"), column("target", "to"), column("cells", "cells", "count")]
-        columns += [column("spearman", "rank correlation", "number"), column("copy_error", "off by", "percent")]
-        columns += [column("bias", "signed", "percent"), column("pairs", "pairs", "count")]
+        columns = [*columns_of("source", "target", "cells")]
+        columns += [*columns_of("spearman", "copy_error")]
+        columns += [*columns_of("bias", "pairs")]
         screen.table(table, [*columns, column("changed", f"change sides of {limit:g} x", "count")])
 
     return Answer(table, show)

@@ -43,7 +43,7 @@ def list_sources(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_
     ]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import column, columns_of
 
         counts = [
             column(f"rows_{name}", title, "count")
@@ -54,9 +54,9 @@ def list_sources(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_
                 ("rejected", "rejected"),
             )
         ]
-        columns = [column("number", "source"), column("dataset", "data set"), column("file_name", "file")]
+        columns = [*columns_of("number/source", "dataset", "file_name")]
         screen.table(
-            [{**row, "number": str(row["source_id"])} for row in rows], [*columns, column("format", "format"), *counts]
+            [{**row, "number": str(row["source_id"])} for row in rows], [*columns, *columns_of("format"), *counts]
         )
 
     return Answer(rows, show)

@@ -11,23 +11,24 @@ import plotly.graph_objects as go
 from analysis.charts.comparison_bars import comparison_bars
 from analysis.interference.finding import named
 from analysis.report.document import Column, Table
-from analysis.report.table import column, table
+from analysis.report.table import columns_of, table
 
 #: What a person reads of a comparison; `records` makes the rows.
-COLUMNS: tuple[Column, ...] = (
-    column("title", "predictor"),
-    column("mape", "MAPE", "percent", low="mape_low", high="mape_high"),
-    column("mape_low", "MAPE, lower end", "percent"),
-    column("mape_high", "MAPE, upper end", "percent"),
-    column("median_ape", "median", "percent"),
-    column("p95_ape", "p95", "percent"),
-    column("within_10", "% within 10 %", "number"),
-    column("bias", "bias", "percent"),
-    column("spearman", "Spearman", "number"),
-    column("skill", "skill", "number"),
-    column("coverage", "coverage", "percent"),
-    column("width", "width of S", "number"),
-    column("n", "n", "count"),
+COLUMNS: tuple[Column, ...] = columns_of(
+    "title/predictor",
+    "mape",
+    "mape_low",
+    "mape_high",
+    "median_ape",
+    "p95_ape",
+    "within_10",
+    "bias",
+    "spearman",
+    "skill",
+    "coverage",
+    "width",
+    "n",
+    mape={"low": "mape_low", "high": "mape_high"},
 )
 
 #: The project's own predictor, and the two that every figure has to stand beside.

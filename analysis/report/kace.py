@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from analysis.report.document import Column
-from analysis.report.table import column
+from analysis.report.table import columns_of
 
-COLUMNS: tuple[Column, ...] = (
-    column("times", "each workload in training", "count"),
-    column("training", "pairs in training", "percent"),
-    column("linear", "linear, MSE as published", "number"),
-    column("forest", "forest, MSE as published", "number"),
-    column("linear_sound", "linear, MSE without the leak", "number"),
-    column("forest_sound", "forest, MSE without the leak", "number"),
-    column("slowdown_error", "left as slowdown error, median", "percent"),
-    column("impossible", "pairs with a throughput of 0 or less", "percent"),
+COLUMNS: tuple[Column, ...] = columns_of(
+    "times", "training", "linear", "forest", "linear_sound", "forest_sound", "slowdown_error", "impossible"
 )
