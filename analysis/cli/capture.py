@@ -171,13 +171,19 @@ def show(screen: Screen, done: Outcome, not_loaded: str | None, dataset: str, *,
     )  # fmt: skip
     solos = [{"workload": name, **vars(one)} for name, one in done.solos.items()]
     if solos:
-        columns = [*columns_of("workload/alone", "value/throughput", value={"low": "low", "high": "high"})]
-        screen.table(solos, [*columns, *columns_of("n/starts", "windows")])
+        screen.table(
+            solos,
+            columns_of(
+                "workload/alone", "value/throughput", "n/starts", "windows", value={"low": "low", "high": "high"}
+            ),
+        )
     if done.slowdowns:
-        columns = [*columns_of("set", "workload")]
-        columns += [*columns_of("slowdown", slowdown={"low": "low", "high": "high"})]
-        columns += [*columns_of("repeats", "windows")]
-        screen.table(done.slowdowns, [*columns, *columns_of("notes")])
+        screen.table(
+            done.slowdowns,
+            columns_of(
+                "set", "workload", "slowdown", "repeats", "windows", "notes", slowdown={"low": "low", "high": "high"}
+            ),
+        )
     screen.line(f"Tables and provenance: {done.folder}")
     if not_loaded:
         screen.line(f"Not loaded: {not_loaded} Then: stallscope import {done.folder}", style="yellow")

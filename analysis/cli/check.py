@@ -169,8 +169,7 @@ def _decided(made: pd.DataFrame, title: str) -> Answer:
              "on": f"{row['decided_at']:%Y-%m-%d %H:%M}"}
             for row in document
         ]  # fmt: skip
-        columns = [*columns_of("rule", "where", "things")]
-        columns += [*columns_of("condition", "why", "decided_by", "on")]
+        columns = columns_of("rule", "where", "things", "condition", "why", "decided_by", "on")
         screen.table(rows, columns)
 
     return Answer(document, show)

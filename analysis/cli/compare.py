@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -121,8 +121,7 @@ def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
         screen.line(f"Over the paired kernels it is {significant(abs(found.slower))} % {verb}{limit}.")
     for warning in found.warnings:
         screen.line(warning, style="yellow")
-    figures = [*columns_of("share_base", "share_other")]
-    figures += [*columns_of("difference", "state/reported")]
+    figures = columns_of("share_base", "share_other", "difference", "state/reported")
     if found.apart:  # two scales side by side in one row would read as a difference
         _apart(screen, found)
     else:
@@ -133,17 +132,15 @@ def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
     if len(found.top_reasons):
         screen.line()
         screen.line("Largest reasons by rule text only; they take no part in the differences.")
-        columns = [*columns_of("side", "short_name", "reason")]
-        _most(screen, found.top_reasons, [*columns, *columns_of("share")])
+        _most(screen, found.top_reasons, columns_of("side", "short_name", "reason", "share"))
     if len(found.kernels) and not found.apart:
         screen.line()
-        kernel = [*columns_of("short_name", "grid", "reason")]
+        kernel = columns_of("short_name", "grid", "reason")
         _most(screen, found.kernels, [*kernel, *figures])
     if len(found.unmatched):
         screen.line()
         screen.line(f"Without a partner of the same name, grid and block: {len(found.unmatched):,} kernels.")
-        columns = [*columns_of("side", "short_name", "grid")]
-        _most(screen, found.unmatched, [*columns, *columns_of("launches")])
+        _most(screen, found.unmatched, columns_of("side", "short_name", "grid", "launches"))
 
 
 def _apart(screen: Screen, found: Comparison) -> None:
@@ -158,7 +155,7 @@ def _apart(screen: Screen, found: Comparison) -> None:
         screen.table(own, [*columns_of("reason", "group"), column(name, "share", "percent")])
 
 
-def _most(screen: Screen, rows: pd.DataFrame, columns: list[Column]) -> None:
+def _most(screen: Screen, rows: pd.DataFrame, columns: Sequence[Column]) -> None:
     """Print the first rows of a table, and say how many more there are."""
     screen.table(rows.head(_SHOWN), columns)
     if len(rows) > _SHOWN:

@@ -190,8 +190,7 @@ def folds(
             "Predict each row marked test from the rows marked train, and give the result as a table with the columns "
             "seed, fold, run_id, slot, predicted to `stallscope rank`."
         )
-        columns = [*columns_of("column", "held_out", "train")]
-        screen.table(divisions, [*columns, *columns_of("test")])
+        screen.table(divisions, columns_of("column", "held_out", "train", "test"))
 
     return Answer(document, show)
 

@@ -92,11 +92,9 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
     def show(screen: Screen) -> None:
         from analysis.report.table import columns_of
 
-        columns = [*columns_of("file", "status", "format")]
-        columns += [*columns_of("rows_read", "used")]
-        columns += [*columns_of("aside", "rows_rejected")]
-        columns += [*columns_of("launches")]
-        columns += [*columns_of("runs/coruns", "gpus")]
+        columns = columns_of(
+            "file", "status", "format", "rows_read", "used", "aside", "rows_rejected", "launches", "runs/coruns", "gpus"
+        )
         shown = []
         for entry in document:
             # For a person read = loaded + set aside + rejected; in the JSON what was set aside counts as loaded.

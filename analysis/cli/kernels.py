@@ -72,11 +72,11 @@ def kernels(
             screen.line("No kernel of this choice is loaded. `stallscope import` a profile.")
             return
         shown = table.head(_SHOWN).assign(ms=table["time_ns"] / 1e6, us=table["mean_ns"] / 1e3)
-        columns = [*columns_of("workload", "short_name", "grid")]
-        columns += [*columns_of("launches", "ms")]
-        columns += [*columns_of("us", "time_share")]
-        columns += [*columns_of("reason/largest", "reason_share")]
-        screen.table(shown, [*columns, *columns_of("reason_from")])
+        columns = columns_of(
+            "workload", "short_name", "grid", "launches", "ms", "us", "time_share", "reason/largest", "reason_share",
+            "reason_from",
+        )  # fmt: skip
+        screen.table(shown, columns)
         if len(table) > _SHOWN:
             screen.line(f"{len(table) - _SHOWN:,} more kernels; --json holds all.")
 
@@ -112,9 +112,7 @@ def overlap(
         from analysis.report.table import columns_of
 
         screen.line(text, style="bold")
-        columns = [*columns_of("title/resource", "jobs/lean")]
-        columns += [*columns_of("asked", "smallest_wait")]
-        screen.table(together, [*columns, *columns_of("state")])
+        screen.table(together, columns_of("title/resource", "jobs/lean", "asked", "smallest_wait", "state"))
 
     return Answer(document, show)
 

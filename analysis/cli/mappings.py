@@ -36,7 +36,7 @@ def list_mappings(*, db: DbOption = None, as_json: JsonOption = False) -> Answer
         table = [
             {**row, "fields": ", ".join(f"{key}={value}" for key, value in row["columns"].items())} for row in rows
         ]
-        screen.table(table, [*columns_of("name", "kind/fills", "fields")])
+        screen.table(table, columns_of("name", "kind/fills", "fields"))
 
     return Answer(rows, show)
 

@@ -72,7 +72,6 @@ def _list_cells(screen: Screen, found: SlowdownMatrix) -> None:
 
     cells = found.table().sort_values("slowdown", ascending=False, kind="stable", na_position="last")
     cells = cells[cells["state"] != "not_measured"]
-    columns = [*columns_of("workload/slowed", "beside", "slowdown")]
-    screen.table(cells.head(_CELLS), [*columns, *columns_of("state", "runs")])
+    screen.table(cells.head(_CELLS), columns_of("workload/slowed", "beside", "slowdown", "state", "runs"))
     if len(cells) > _CELLS:
         screen.line(f"{len(cells) - _CELLS:,} more cells; --json holds all, and a wider terminal shows the matrix.")

@@ -59,9 +59,7 @@ def _show(screen: Screen, plan: Plan, checked: NextCheck | None) -> None:
     from analysis.report.table import columns_of
 
     screen.line(in_words(plan), style="bold")
-    columns = [*columns_of("rank", "co_workload")]
-    columns += [*columns_of("expected_error", "gain")]
-    columns += [*columns_of("random_error")]
+    columns = columns_of("rank", "co_workload", "expected_error", "gain", "random_error")
     screen.table([vars(one) for one in plan.suggestions], columns)
     for note in plan.notes:
         screen.line(note)

@@ -94,10 +94,9 @@ def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
 
     if table.empty:
         return
-    columns = [*columns_of("workload/job", "partner", "verdict")]
-    columns += [*columns_of("slowdown/job", "partner_slowdown")]
-    columns += [*columns_of("worst", "stp")]
-    columns += [*columns_of("basis", "memory")]
+    columns = columns_of(
+        "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "basis", "memory"
+    )
     if "basis" in table:
         simulated = bool(table["simulated"].any())
         table = table.assign(basis=[origin.evidence(str(one), simulated=simulated) for one in table["basis"]])
@@ -131,9 +130,7 @@ def architectures(
             screen.line(f"Data set {dataset} has no pair on two GPUs under one mechanism, so nothing can be compared.")
             return
         screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
-        columns = [*columns_of("source", "target", "cells")]
-        columns += [*columns_of("spearman", "copy_error")]
-        columns += [*columns_of("bias", "pairs")]
+        columns = columns_of("source", "target", "cells", "spearman", "copy_error", "bias", "pairs")
         screen.table(table, [*columns, column("changed", f"change sides of {limit:g} x", "count")])
 
     return Answer(table, show)

@@ -63,11 +63,12 @@ def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
     first = found[0]
     screen.line(f"{first.verdict}: {first.why}", style="bold")
     rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
-    columns = [*columns_of("workload/job", "slowdown", slowdown={"low": "low", "high": "high"})]
-    columns += [*columns_of("low/interval", "high/interval", "coverage/level")]
-    columns += [column("measured", origin.word(first.simulated), "ratio"), *columns_of("evidence")]
-    columns += [*columns_of("memory")]
-    screen.table(rows, [*columns, *columns_of("extrapolating")])
+    columns = columns_of(
+        "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level",
+        slowdown={"low": "low", "high": "high"},
+    )  # fmt: skip
+    columns += (column("measured", origin.word(first.simulated), "ratio"),)
+    screen.table(rows, columns + columns_of("evidence", "memory", "extrapolating"))
     for one in found:
         for text in one.reasons:
             screen.line(f"{one.workload}: beyond what the model has seen, {text}.")
@@ -101,8 +102,7 @@ def _show_explanations(screen: Screen, found: list[Explanation], predicted: list
     from analysis.predict.frame.naming import OWNERS
     from analysis.report.table import columns_of
 
-    columns = [*columns_of("feature", "value", "whose")]
-    columns += [*columns_of("group", "factor", "shap")]
+    columns = columns_of("feature", "value", "whose", "group", "factor", "shap")
     for one, said in zip(found, predicted, strict=True):
         screen.line(one.sentence, style="bold")
         table = one.table()

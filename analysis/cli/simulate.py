@@ -245,7 +245,7 @@ def sample(
     def show(screen: Screen) -> None:
         from analysis.report.table import columns_of
 
-        screen.table(files, [*columns_of("file", "bytes/file")])
+        screen.table(files, columns_of("file", "bytes/file"))
         screen.line(f"Simulated; `stallscope import {out} --dataset NAME` loads it, marked as such.")
 
     return Answer(files, show)
@@ -293,8 +293,7 @@ def online(*, gpu: GpuArgument, job: JobsOption, db: UnusedDb = None, as_json: J
         if rows.empty:
             screen.line("They do not fit into memory together.")
             return
-        columns = [*columns_of("workload/job", "slowdown/simulated")]
-        columns += [*columns_of("online", "label")]
+        columns = columns_of("workload/job", "slowdown/simulated", "online", "label")
         screen.table(rows, columns, title=f"Simulated on {simulator.machine.name} under CUDA MPS")
         screen.line(
             "Profilers can't see stalls under CUDA MPS: the online variant exists for simulated data only and is never "
@@ -328,7 +327,7 @@ def workloads(*, gpu: GpuArgument = "A100-80GB", db: UnusedDb = None, as_json: J
 
         screen.table(
             rows,
-            [*columns_of("workload/job", "phase", "step_ms", "duty", "memory_mib", "fits")],
+            columns_of("workload/job", "phase", "step_ms", "duty", "memory_mib", "fits"),
             title=f"Simulated on {simulator.machine.name}",
         )  # fmt: skip
 
@@ -346,7 +345,7 @@ def plausibility(*, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
 
         screen.table(
             rows,
-            [*columns_of("claim", "literature", "simulated/said", "holds")],
+            columns_of("claim", "literature", "simulated/said", "holds"),
         )  # fmt: skip
 
     return Answer(rows, show)

@@ -54,7 +54,7 @@ def list_sources(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_
                 ("rejected", "rejected"),
             )
         ]
-        columns = [*columns_of("number/source", "dataset", "file_name")]
+        columns = columns_of("number/source", "dataset", "file_name")
         screen.table(
             [{**row, "number": str(row["source_id"])} for row in rows], [*columns, *columns_of("format"), *counts]
         )

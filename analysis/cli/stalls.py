@@ -77,11 +77,11 @@ def stalls(
             )
         if shares.empty:
             return
-        columns = [*columns_of("workload", "gpu")]
-        columns += [*columns_of("short_name", "grid", "block")]
-        columns += [*columns_of("reason", "group", "share")]
-        columns += [*columns_of("cycles", "accounted")]
-        screen.table(shares, [*columns, *columns_of("launches", "simulated")])
+        columns = columns_of(
+            "workload", "gpu", "short_name", "grid", "block", "reason", "group", "share", "cycles", "accounted",
+            "launches", "simulated",
+        )  # fmt: skip
+        screen.table(shares, columns)
 
     return Answer(whole, show)
 
@@ -93,9 +93,7 @@ def _by_rules(screen: Screen, named: pd.DataFrame, command: str) -> None:
     screen.line(
         "By rule text only: these profiles hold no stall metrics, so their other reasons are unknown, not zero."
     )
-    columns = [*columns_of("workload", "gpu", "short_name")]
-    columns += [*columns_of("reason/largest", "group", "share")]
-    screen.table(named, [*columns, *columns_of("reason_from")])
+    screen.table(named, columns_of("workload", "gpu", "short_name", "reason/largest", "group", "share", "reason_from"))
     screen.line("This command gets all reasons:")
     screen.line(command)
     screen.line()

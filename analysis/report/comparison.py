@@ -15,21 +15,9 @@ from analysis.report.table import columns_of, table
 
 #: What a person reads of a comparison; `records` makes the rows.
 COLUMNS: tuple[Column, ...] = columns_of(
-    "title/predictor",
-    "mape",
-    "mape_low",
-    "mape_high",
-    "median_ape",
-    "p95_ape",
-    "within_10",
-    "bias",
-    "spearman",
-    "skill",
-    "coverage",
-    "width",
-    "n",
-    mape={"low": "mape_low", "high": "mape_high"},
-)
+    "title/predictor", "mape", "mape_low", "mape_high", "median_ape", "p95_ape", "within_10", "bias", "spearman",
+    "skill", "coverage", "width", "n", mape={"low": "mape_low", "high": "mape_high"},
+)  # fmt: skip
 
 #: The project's own predictor, and the two that every figure has to stand beside.
 DEFAULT, NO_INTERFERENCE, MEDIAN = "stallscope", "no-interference", "train-median"

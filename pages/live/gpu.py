@@ -12,19 +12,9 @@ from analysis.ui.shell.resources import cached, database
 QUESTION = "What is the machine doing now?"
 
 COLUMNS = configured(
-    "file_name/recording",
-    "dataset",
-    "device",
-    "gpu",
-    "from_at",
-    "to_at",
-    "samples",
-    "utilisation/gpu",
-    "power",
-    "memory/most",
-    "temperature",
-    "simulated",
-)
+    "file_name/recording", "dataset", "device", "gpu", "from_at", "to_at", "samples", "utilisation/gpu", "power",
+    "memory/most", "temperature", "simulated",
+)  # fmt: skip
 
 
 def page() -> None:

@@ -15,19 +15,9 @@ from analysis.ui.shell.resources import cached, database
 QUESTION = "Which models do I have, and what are they good for?"
 
 COLUMNS = configured(
-    "active",
-    "model/trained",
-    "predictor",
-    "dataset",
-    "gpus",
-    "mechanisms",
-    "runs/coruns",
-    "error/protocol",
-    "median",
-    "protocol",
-    "simulated",
-    "made",
-)
+    "active", "model/trained", "predictor", "dataset", "gpus", "mechanisms", "runs/coruns", "error/protocol",
+    "median", "protocol", "simulated", "made",
+)  # fmt: skip
 
 
 def row(card: Manifest, active: str | None) -> dict:

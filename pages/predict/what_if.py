@@ -29,18 +29,9 @@ EVIDENCE = {
     "measured": "a measurement of this very set",
 }
 COLUMNS = configured(
-    "workload/job",
-    "slowdown",
-    "low/interval",
-    "high/interval",
-    "coverage/level",
-    "measured",
-    "thread_percentage",
-    "extrapolating",
-    "evidence",
-    "memory",
-    "verdict",
-)
+    "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "thread_percentage",
+    "extrapolating", "evidence", "memory", "verdict",
+)  # fmt: skip
 
 
 def verdict(found: list[JobPrediction]) -> str:

@@ -204,19 +204,10 @@ def _by_workload(partners: pd.DataFrame, place: str) -> Table:
     rows = partners.sort_values("suffers", ascending=False, kind="stable", na_position="last")
     rows["flagged"] = rows["flagged"].astype(object).where(rows["flagged"], None)
     columns = columns_of(
-        "workload",
-        "suffers",
-        "suffers_low",
-        "suffers_high",
-        "hurts",
-        "hurts_low",
-        "hurts_high",
-        "partners",
-        "failed/partners",
-        "flagged",
-        suffers={"low": "suffers_low", "high": "suffers_high"},
+        "workload", "suffers", "suffers_low", "suffers_high", "hurts", "hurts_low", "hurts_high", "partners",
+        "failed/partners", "flagged", suffers={"low": "suffers_low", "high": "suffers_high"},
         hurts={"low": "hurts_low", "high": "hurts_high"},
-    )
+    )  # fmt: skip
     caption = (
         "Median over partners, with the smallest and the largest value; rows with a doubtful solo baseline count for "
         "nothing."

@@ -30,18 +30,9 @@ _LEVELS: Mapping[str, Any] = {"share": "info", "measure first": "warning", "don'
 _SIMULATED = "The model learned from simulated runs, and so is everything that it predicts: nothing ran on a GPU."
 
 _PREDICTIONS = columns_of(
-    "workload/job",
-    "slowdown",
-    "low/interval",
-    "high/interval",
-    "measured",
-    "thread_percentage",
-    "evidence",
-    "memory",
-    "extrapolating",
-    "verdict",
-    slowdown={"low": "low", "high": "high"},
-)
+    "workload/job", "slowdown", "low/interval", "high/interval", "measured", "thread_percentage", "evidence",
+    "memory", "extrapolating", "verdict", slowdown={"low": "low", "high": "high"},
+)  # fmt: skip
 _CONTRIBUTIONS = columns_of("feature", "value", "whose", "group", "factor", "shap")
 _IMPORTANCE = columns_of("feature", "whose", "group", "mean_abs")
 

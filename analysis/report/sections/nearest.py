@@ -19,15 +19,9 @@ from analysis.report.table import column, columns_of, table
 _RUNS = columns_of("jobs", "slowdowns", "worst", "stp", "runs", "difference/distance", "simulated")
 _CHANGES = columns_of("kind/change", "what", "worst/then", "stp/then", "origin", "memory")
 _COMPARED = columns_of(
-    "workload/job",
-    "predicted",
-    "low/interval",
-    "high/interval",
-    "measured",
-    "error",
-    "runs",
+    "workload/job", "predicted", "low/interval", "high/interval", "measured", "error", "runs",
     predicted={"low": "low", "high": "high"},
-)
+)  # fmt: skip
 
 
 def measured(nearest: pd.DataFrame, compared: Sequence[Disagreement], where: str) -> Section:

@@ -9,21 +9,9 @@ from analysis.report.document import Section, Text
 from analysis.report.table import columns_of, table
 
 _COLUMNS = columns_of(
-    "run_id",
-    "gpu",
-    "mechanism",
-    "workload/job",
-    "beside",
-    "outcome",
-    "slowdown",
-    "solo_value",
-    "corun_value",
-    "unit",
-    "thread_percentage",
-    "flags",
-    "file_name",
-    "line",
-)
+    "run_id", "gpu", "mechanism", "workload/job", "beside", "outcome", "slowdown", "solo_value", "corun_value",
+    "unit", "thread_percentage", "flags", "file_name", "line",
+)  # fmt: skip
 
 
 def section(members: pd.DataFrame) -> Section | None:

@@ -23,38 +23,14 @@ from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
 
 _RUNS: dict[str, Any] = configured(
-    "run_id",
-    "external_id",
-    "role",
-    "workload/job",
-    "outcome",
-    "slowdown",
-    "solo_value",
-    "corun_value",
-    "unit",
-    "stp",
-    "fairness",
-    "peak_memory_mib",
-    "thread_percentage",
-    "memory_cap_mib",
-    "mig_profile",
-    "priority",
-    "flags",
-    "note",
-    "file_name",
-    "line",
-)
+    "run_id", "external_id", "role", "workload/job", "outcome", "slowdown", "solo_value", "corun_value", "unit",
+    "stp", "fairness", "peak_memory_mib", "thread_percentage", "memory_cap_mib", "mig_profile", "priority", "flags",
+    "note", "file_name", "line",
+)  # fmt: skip
 _ALONE: dict[str, Any] = configured(
-    "workload/job",
-    "measure",
-    "value/number",
-    "unit",
-    "peak_memory_mib",
-    "memory_kind",
-    "minimum",
-    "gentlest",
+    "workload/job", "measure", "value/number", "unit", "peak_memory_mib", "memory_kind", "minimum", "gentlest",
     "baseline",
-)
+)  # fmt: skip
 _NEAREST: dict[str, Any] = configured(
     "workload/slowed", "beside", "slowdown", "beside_slowdown", "stp", "difference/typical"
 )

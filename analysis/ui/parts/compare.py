@@ -25,22 +25,9 @@ from analysis.ui.shell.resources import cached, database, jobs
 MEDIAN, NONE = "train-median", "no-interference"
 
 _COLUMNS: dict[str, Any] = configured(
-    "title/predictor",
-    "mape",
-    "interval",
-    "skill",
-    "status",
-    "within_10",
-    "bias",
-    "coverage",
-    "width",
-    "mape_folds",
-    "median_ape",
-    "p95_ape",
-    "spearman",
-    "n",
-    title={"pinned": True},
-)
+    "title/predictor", "mape", "interval", "skill", "status", "within_10", "bias", "coverage", "width", "mape_folds",
+    "median_ape", "p95_ape", "spearman", "n", title={"pinned": True},
+)  # fmt: skip
 
 
 def scored(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -26,21 +26,9 @@ if TYPE_CHECKING:
 
 
 COLUMNS: dict[str, Any] = configured(
-    "feature",
-    "with",
-    "whose",
-    "what/evidence",
-    "group",
-    "value",
-    "unit",
-    "workload/job",
-    "other/value",
-    "shap",
-    "factor",
-    "mean_abs",
-    "mean",
-    "strength",
-)
+    "feature", "with", "whose", "what/evidence", "group", "value", "unit", "workload/job", "other/value", "shap",
+    "factor", "mean_abs", "mean", "strength",
+)  # fmt: skip
 _COMPARED: dict[str, Any] = configured("workload/job", "predicted", "measured", "error", "inside", "runs")
 #: Where the sum of contributions starts.
 STARTS = {"typical": "what is usual here", "sets": "what is usual for as many jobs", "alone": "the job alone"}

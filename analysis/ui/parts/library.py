@@ -24,17 +24,9 @@ SOURCE_COLUMNS = (
 )  # fmt: skip
 
 _SOURCE_CONFIG: dict[str, Any] = configured(
-    "source_id",
-    "file_name",
-    "format",
-    "era",
-    "rows_read",
-    "rows_loaded",
-    "rows_set_aside",
-    "rows_rejected",
-    "simulated",
-    "loaded_at",
-)
+    "source_id", "file_name", "format", "era", "rows_read", "rows_loaded", "rows_set_aside", "rows_rejected",
+    "simulated", "loaded_at",
+)  # fmt: skip
 
 
 def show_sources(dataset: str) -> None:

@@ -31,37 +31,13 @@ from analysis.ui.shell.resources import cached, database, theme
 
 ALL = "All sets, on average"
 _COLUMNS = configured(
-    "mechanism",
-    "setting",
-    "sets",
-    "did_not_run",
-    "overloaded",
-    "stp",
-    "together",
-    "antt",
-    "fairness",
-    "jain",
-    "worst",
-    "p99_inflation",
-    mechanism={"pinned": True},
-)
+    "mechanism", "setting", "sets", "did_not_run", "overloaded", "stp", "together", "antt", "fairness", "jain",
+    "worst", "p99_inflation", mechanism={"pinned": True},
+)  # fmt: skip
 _MEMBER_COLUMNS = configured(
-    "mechanism",
-    "setting",
-    "workload/job",
-    "first",
-    "slowdown",
-    "p50_solo_ms",
-    "p50_ms",
-    "p99_solo_ms",
-    "p99_ms",
-    "step_p50_ms",
-    "step_p99_ms",
-    "utilisation",
-    "outcome",
-    "note",
-    mechanism={"pinned": True},
-)
+    "mechanism", "setting", "workload/job", "first", "slowdown", "p50_solo_ms", "p50_ms", "p99_solo_ms", "p99_ms",
+    "step_p50_ms", "step_p99_ms", "utilisation", "outcome", "note", mechanism={"pinned": True},
+)  # fmt: skip
 _ONLINE_COLUMNS = configured("workload/job", "slowdown/simulated", "online", "label", workload={"pinned": True})
 
 
@@ -177,43 +153,14 @@ def _draw(table: pd.DataFrame, runs: pd.DataFrame, name: str) -> None:
 
 
 _MEMBERS: dict[str, Any] = configured(
-    "mechanism",
-    "run_id",
-    "workload/job",
-    "slowdown",
-    "measure",
-    "unit",
-    "solo_value",
-    "corun_value",
-    "p99_solo_ms",
-    "p99_corun_ms",
-    "thread_percentage",
-    "memory_cap_mib",
-    "mig_profile",
-    "priority",
-    "outcome",
-    "note",
+    "mechanism", "run_id", "workload/job", "slowdown", "measure", "unit", "solo_value", "corun_value", "p99_solo_ms",
+    "p99_corun_ms", "thread_percentage", "memory_cap_mib", "mig_profile", "priority", "outcome", "note",
     mechanism={"pinned": True},
-)
+)  # fmt: skip
 _SETS: dict[str, Any] = configured(
-    "gpu",
-    "set",
-    "better",
-    "mps",
-    "mps_stp",
-    "mps_worst",
-    "mig",
-    "mig_stp",
-    "mig_worst",
-    "memory",
-    "needed_mib",
-    "capacity_mib",
-    "mechanism",
-    "setting",
-    "gain/work",
-    "basis/for",
-    gpu={"pinned": True},
-)
+    "gpu", "set", "better", "mps", "mps_stp", "mps_worst", "mig", "mig_stp", "mig_worst", "memory", "needed_mib",
+    "capacity_mib", "mechanism", "setting", "gain/work", "basis/for", gpu={"pinned": True},
+)  # fmt: skip
 _FACTS = {
     "mechanism": "Mechanism",
     "memory_protection": "Memory protection",

@@ -30,43 +30,14 @@ from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
 
 PAIRS: dict[str, Any] = configured(
-    "workload/job",
-    "partner",
-    "verdict",
-    "slowdown/job",
-    "partner_slowdown",
-    "worst",
-    "stp",
-    "together",
-    "antt",
-    "fairness",
-    "jain",
-    "memory",
-    "needed_mib",
-    "capacity_mib",
-    "safe",
-    "runs",
-    "failed",
-    "capped",
-    "why",
-    "sentence",
-    workload={"pinned": True},
-    partner={"pinned": True},
-)
+    "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "together", "antt",
+    "fairness", "jain", "memory", "needed_mib", "capacity_mib", "safe", "runs", "failed", "capped", "why", "sentence",
+    workload={"pinned": True}, partner={"pinned": True},
+)  # fmt: skip
 _SPREAD: dict[str, Any] = configured(
-    "workload/job",
-    "family",
-    "suffers",
-    "suffers_low",
-    "suffers_high",
-    "hurts",
-    "hurts_low",
-    "hurts_high",
-    "partners",
-    "failed/partners",
-    "flagged",
-    workload={"pinned": True},
-)
+    "workload/job", "family", "suffers", "suffers_low", "suffers_high", "hurts", "hurts_low", "hurts_high",
+    "partners", "failed/partners", "flagged", workload={"pinned": True},
+)  # fmt: skip
 _MEMORY = {"unknown": "memory unknown", "does_not_fit": "the memory does not fit"}
 
 

@@ -242,22 +242,9 @@ MOST = 4
 _NAME = "scenarios"
 _LETTERS = "ABCD"
 _COLUMNS: dict[str, Any] = configured(
-    "scenario",
-    "jobs",
-    "gpu",
-    "mechanism",
-    "threads",
-    "memory",
-    "verdict",
-    "slowdowns",
-    "worst",
-    "together",
-    "stp",
-    "fairness",
-    "extrapolating",
-    "evidence",
-    scenario={"pinned": True},
-)
+    "scenario", "jobs", "gpu", "mechanism", "threads", "memory", "verdict", "slowdowns", "worst", "together", "stp",
+    "fairness", "extrapolating", "evidence", scenario={"pinned": True},
+)  # fmt: skip
 
 
 def encode(asked: Question) -> str:

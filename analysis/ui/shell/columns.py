@@ -51,14 +51,15 @@ def _names(asked: Iterable[str | pd.DataFrame]) -> Iterable[str]:
 def _setting(one: ColumnTerm, changes: dict[str, Any]) -> Any:
     given: dict[str, Any] = {"label": one.header, "help": one.help, "width": one.width or None, **changes}
     make: Callable[..., Any]
+    form = ""
     if one.format.startswith("YYYY"):
         make, form = st.column_config.DatetimeColumn, one.format
     elif one.kind == "flag":
-        make, form = st.column_config.CheckboxColumn, ""
+        make = st.column_config.CheckboxColumn
     elif one.kind == "prose":
-        make, form = st.column_config.TextColumn, ""
+        make = st.column_config.TextColumn
     elif one.kind in _FORMATS:
         make, form = st.column_config.NumberColumn, one.format or _FORMATS[one.kind]
     else:
-        make, form = st.column_config.Column, ""
-    return make(**({"format": form} if form else {}), **given)
+        make = st.column_config.Column
+    return make(**({"format": form} | given if form else given))
