@@ -146,13 +146,13 @@ def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
 def _apart(screen: Screen, found: Comparison) -> None:
     """Print each side's reasons for itself: families of metrics have no common scale."""
     from analysis.reference.stall_families import BY_NAME
-    from analysis.report.table import column, columns_of
+    from analysis.report.table import columns_of
 
     for side, name, family in ((found.base, "share_base", 0), (found.other, "share_other", 1)):
         own = found.totals[found.totals[name].notna()].sort_values(name, ascending=False, kind="stable")
         screen.line()
         screen.line(f"{side.name}, {BY_NAME[str(found.families[family])].title}:")
-        screen.table(own, [*columns_of("reason", "group"), column(name, "share", "percent")])
+        screen.table(own, [*columns_of("reason", "group"), *columns_of("share", share={"key": name})])
 
 
 def _most(screen: Screen, rows: pd.DataFrame, columns: Sequence[Column]) -> None:

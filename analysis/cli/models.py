@@ -102,15 +102,23 @@ def models(
         ]  # fmt: skip
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column, columns_of
+        from analysis.report.table import columns_of
 
         if not cards:
             screen.line("No model is trained yet; `stallscope train --dataset D` makes one.")
             return
-        columns = [*columns_of("model_id", "title/predictor", "dataset")]
-        columns.append(column("active", "active", "flag"))
-        columns += [*columns_of("simulated", "gpus", "mechanisms")]
-        screen.table(cards, [*columns, *columns_of("runs/coruns", "created_at")])
+        columns = columns_of(
+            "model_id",
+            "title/predictor",
+            "dataset",
+            "active",
+            "simulated",
+            "gpus",
+            "mechanisms",
+            "runs/coruns",
+            "created_at",
+        )
+        screen.table(cards, columns)
 
     return Answer(cards, show)
 

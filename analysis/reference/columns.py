@@ -2,8 +2,8 @@
 
 The table is ``data/columns.csv``, one line an entry. Pages read it by `analysis.ui.shell.columns.configured`, reports
 and the screens of the command line by `analysis.report.table.columns_of`, the glossary and the description of REST
-directly. An entry is named by the frame's column, ``slowdown``; where one column means several things, by the column and
-a variant, ``slowdown/job``.
+directly. An entry is named by the frame's column, ``slowdown``; where one column means several things, by the column
+and a variant, ``slowdown/job``.
 """
 
 from __future__ import annotations

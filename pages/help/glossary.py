@@ -6,6 +6,7 @@ import streamlit as st
 from analysis.predict.frame.terms import schema
 from analysis.predict.predictors.registry import PREDICTORS
 from analysis.reference import gpus, stall_reasons
+from analysis.reference.columns import vocabulary
 from analysis.reference.stall_families import BY_NAME
 from analysis.settings import asset
 from analysis.ui.shell import frame
@@ -68,8 +69,22 @@ def predictors() -> None:
     )
 
 
+def headers() -> None:
+    table = pd.DataFrame(
+        [{"title": one.header, "meaning": one.help, "key": one.key} for one in vocabulary().values()]
+    ).drop_duplicates()
+    table = table.sort_values("title", key=lambda titles: titles.str.casefold(), kind="stable")
+    frame.data(
+        search(table, ("title", "meaning", "key"), "search-columns"),
+        name="columns",
+        columns=configured("title/column", "meaning/column", "key"),
+        height=640,
+    )
+
+
 TABLES = {
     "Words": words,
+    "Columns of tables": headers,
     "Stall reasons": reasons,
     "GPUs": devices,
     "What predictors see": features,
