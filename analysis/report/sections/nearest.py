@@ -13,6 +13,7 @@ from analysis.predict.advise.changes import Changes
 from analysis.predict.advise.measure_next import command
 from analysis.predict.advise.unmeasured import MOST_JOBS
 from analysis.predict.explain.disagreement import Disagreement
+from analysis.reference.mechanism_names import MPS
 from analysis.report.document import Block, Notice, Section, Text
 from analysis.report.table import column, columns_of, table
 
@@ -130,7 +131,7 @@ def section(places: Sequence[tuple[str, pd.DataFrame, Mapping[str, Sequence[str]
             Text(sentences=(sentence(pairs, gpu),)),
             table(f"Every pair on {gpu}", pairs, _PAIRS, caption=f"{basis}{cut}"),
             table(f"What to measure on {gpu}", lacking, _WANTED),
-            Text(sentences=(f"Two jobs together, for example: {command(str(first), str(other), 'CUDA MPS')}",)),
+            Text(sentences=(f"Two jobs together, for example: {command(str(first), str(other), MPS)}",)),
         ]
     if not blocks:
         return None
