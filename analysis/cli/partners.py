@@ -124,13 +124,16 @@ def architectures(
     table = transfers(same_pairs(found), limit).assign(simulated=any(one.simulated for one in found.values()))
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column, columns_of
+        from analysis.report.table import columns_of
 
         if table.empty:
             screen.line(f"Data set {dataset} has no pair on two GPUs under one mechanism, so nothing can be compared.")
             return
         screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
-        columns = columns_of("source", "target", "cells", "spearman", "copy_error", "bias", "pairs")
-        screen.table(table, [*columns, column("changed", f"change sides of {limit:g} x", "count")])
+        columns = columns_of(
+            "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed",
+            changed={"label": f"change sides of {limit:g} x"},
+        )  # fmt: skip
+        screen.table(table, columns)
 
     return Answer(table, show)

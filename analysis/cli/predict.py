@@ -58,17 +58,16 @@ def predict(
 
 def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
     from analysis.reference import origin
-    from analysis.report.table import column, columns_of
+    from analysis.report.table import columns_of
 
     first = found[0]
     screen.line(f"{first.verdict}: {first.why}", style="bold")
     rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
     columns = columns_of(
-        "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level",
-        slowdown={"low": "low", "high": "high"},
+        "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "evidence", "memory",
+        "extrapolating", slowdown={"low": "low", "high": "high"}, measured={"label": origin.word(first.simulated)},
     )  # fmt: skip
-    columns += (column("measured", origin.word(first.simulated), "ratio"),)
-    screen.table(rows, columns + columns_of("evidence", "memory", "extrapolating"))
+    screen.table(rows, columns)
     for one in found:
         for text in one.reasons:
             screen.line(f"{one.workload}: beyond what the model has seen, {text}.")

@@ -83,11 +83,10 @@ def picture(pairs: pd.DataFrame, source: str, target: str, limit: float) -> None
     rows = wide.reindex(columns=[source, target]).dropna().reset_index()
     rows.columns = pd.Index(["workload", "beside", "source", "target"])
     figure = transfer_scatter(rows, source, target, limit=limit, theme=theme())
-    columns = {
-        **configured("workload/slowed", "beside"),
-        "source": st.column_config.NumberColumn(f"On {source}, x", format="%.2f"),
-        "target": st.column_config.NumberColumn(f"On {target}, x", format="%.2f"),
-    }
+    columns = configured(
+        "workload/slowed", "beside", "source/slowdown", "target/slowdown",
+        source={"label": f"On {source}, x"}, target={"label": f"On {target}, x"},
+    )  # fmt: skip
     frame.chart(figure, name=f"{source}-{target}", alt=alt_text(figure), table=rows, columns=columns)
 
 
@@ -99,12 +98,10 @@ def sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -> None:
     if changed.empty:
         st.caption("None: what is within the limit on one is within it on the other.")
         return
-    columns = {
-        **configured("workload/job", "beside"),
-        "source_worst": st.column_config.NumberColumn(f"Worst S on {source}, x", format="%.2f"),
-        "target_worst": st.column_config.NumberColumn(f"Worst S on {target}, x", format="%.2f"),
-        **configured("change"),
-    }
+    columns = configured(
+        "workload/job", "beside", "source_worst", "target_worst", "change",
+        source_worst={"label": f"Worst S on {source}, x"}, target_worst={"label": f"Worst S on {target}, x"},
+    )  # fmt: skip
     frame.data(changed, name=f"change-sides-{source}-{target}", columns=columns)
 
 

@@ -253,8 +253,7 @@ def _rule_texts(own: Filter, row: pd.Series) -> None:
     texts = rules[(rules["kernel"] == row["kernel"]) & rules["text"].notna()]
     if len(texts):
         shown = texts[["rule", "kind", "text", "file_name", "rule_line"]]
-        settings: dict[str, Any] = {**COLUMNS, "kind": "Kind", "rule": "Rule"}
-        settings["rule_line"] = st.column_config.NumberColumn("Line", format="%d")
+        settings = {**COLUMNS, **configured("kind/rule", "rule/profiler", "rule_line")}
         frame.data(shown, name="rules-of-kernel", columns=settings)
 
 
