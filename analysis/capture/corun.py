@@ -17,6 +17,7 @@ from analysis.capture.process import Job, JobSpec, stop_all
 from analysis.capture.rate import LEAST_MARKS, rate
 from analysis.capture.readings import Reader
 from analysis.errors import UsageError
+from analysis.reference.mechanism_names import MPS
 
 _POLL = 0.02
 
@@ -137,7 +138,7 @@ def _stopped(running: Sequence[Job], lost: Mapping[int, str], why: str) -> dict[
 
 
 #: Mechanisms that a co-run can be measured under, and their names in the co-run table.
-MECHANISMS = {"mps": "CUDA MPS", "time-slicing": "time-slicing"}
+MECHANISMS = {"mps": MPS, "time-slicing": "time-slicing"}
 RAN, DID_NOT_RUN = "ran", "did_not_run"
 #: Share of its length from which on a window is taken for whole.
 _WHOLE = 0.95

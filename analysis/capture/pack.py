@@ -8,9 +8,13 @@ import zipfile
 from importlib.resources import files
 from pathlib import Path
 
-#: What goes into the file: the measuring part, and the errors that it raises.
+#: What goes into the file: the measuring part, the errors that it raises, and the names of mechanisms.
 _PACKAGES = {"analysis/capture": "analysis.capture"}
-_SINGLE = {"analysis/errors.py": ("analysis", "errors.py")}
+_SINGLE = {
+    "analysis/errors.py": ("analysis", "errors.py"),
+    "analysis/reference/__init__.py": ("analysis.reference", "__init__.py"),
+    "analysis/reference/mechanism_names.py": ("analysis.reference", "mechanism_names.py"),
+}
 _MAIN = "import sys\nfrom analysis.capture.owndata import main\nsys.exit(main())\n"
 
 

@@ -163,7 +163,7 @@ def document(done: Outcome, reports: list[dict[str, Any]], not_loaded: str | Non
 
 def show(screen: Screen, done: Outcome, not_loaded: str | None, dataset: str, *, loaded: bool) -> None:
     """Print it for a person."""
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(
         f"{done.done} {'run' if done.done == 1 else 'runs'} on {done.gpu}, {done.failed} of them did not run"
@@ -171,13 +171,19 @@ def show(screen: Screen, done: Outcome, not_loaded: str | None, dataset: str, *,
     )  # fmt: skip
     solos = [{"workload": name, **vars(one)} for name, one in done.solos.items()]
     if solos:
-        columns = [column("workload", "alone"), column("value", "throughput", "number", low="low", high="high")]
-        screen.table(solos, [*columns, column("n", "starts", "count"), column("windows", "windows", "count")])
+        screen.table(
+            solos,
+            columns_of(
+                "workload/alone", "value/throughput", "n/starts", "windows", value={"low": "low", "high": "high"}
+            ),
+        )
     if done.slowdowns:
-        columns = [column("set", "set"), column("workload", "workload")]
-        columns += [column("slowdown", "slowdown", "ratio", low="low", high="high")]
-        columns += [column("repeats", "starts", "count"), column("windows", "windows", "count")]
-        screen.table(done.slowdowns, [*columns, column("notes", "remarks")])
+        screen.table(
+            done.slowdowns,
+            columns_of(
+                "set", "workload", "slowdown", "repeats", "windows", "notes", slowdown={"low": "low", "high": "high"}
+            ),
+        )
     screen.line(f"Tables and provenance: {done.folder}")
     if not_loaded:
         screen.line(f"Not loaded: {not_loaded} Then: stallscope import {done.folder}", style="yellow")

@@ -109,12 +109,12 @@ def _findings(database: Database, dataset: str | None, rule: str | None, rows: b
     decided = _decided(exclusions.decisions(database, dataset), "Left out")
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if findings:
-            columns = [column("severity", "severity"), column("rule", "rule"), column("where", "where")]
-            columns += [column("simulated", "simulated", "flag")] if any(one["simulated"] for one in findings) else []
-            screen.table(findings, [*columns, column("count", "count", "count"), column("sentence", "finding")])
+            columns = [*columns_of("severity", "rule", "where")]
+            columns += [*columns_of("simulated")] if any(one["simulated"] for one in findings) else []
+            screen.table(findings, [*columns, *columns_of("count", "sentence/finding")])
             if rows:
                 for finding in found:
                     screen.line()
@@ -158,7 +158,7 @@ def _decided(made: pd.DataFrame, title: str) -> Answer:
     ]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if not document:
             screen.line("Nothing is left out.")
@@ -169,8 +169,7 @@ def _decided(made: pd.DataFrame, title: str) -> Answer:
              "on": f"{row['decided_at']:%Y-%m-%d %H:%M}"}
             for row in document
         ]  # fmt: skip
-        columns = [column("rule", "rule"), column("where", "where"), column("things", "what")]
-        columns += [column("condition", "only"), column("why", "why"), column("decided_by", "by"), column("on", "on")]
+        columns = columns_of("rule", "where", "things", "condition", "why", "decided_by", "on")
         screen.table(rows, columns)
 
     return Answer(document, show)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,7 +112,7 @@ def _from_file(database: Database, path: Path, dataset: str) -> Side:
 
 def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
     from analysis.numbers import significant
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(found.sentence(), style="bold")
     if not math.isnan(found.slower):
@@ -121,44 +121,41 @@ def _show(screen: Screen, found: Comparison, fail_above: float | None) -> None:
         screen.line(f"Over the paired kernels it is {significant(abs(found.slower))} % {verb}{limit}.")
     for warning in found.warnings:
         screen.line(warning, style="yellow")
-    figures = [column("share_base", "base", "percent"), column("share_other", "other", "percent")]
-    figures += [column("difference", "difference, points", "number"), column("state", "reported by")]
+    figures = columns_of("share_base", "share_other", "difference", "state/reported")
     if found.apart:  # two scales side by side in one row would read as a difference
         _apart(screen, found)
     else:
-        screen.table(found.totals, [column("reason", "reason"), column("group", "group"), *figures])
+        screen.table(found.totals, [*columns_of("reason", "group"), *figures])
     if found.command:
         screen.line("This command gets what is missing for a comparison reason by reason:")
         screen.line(found.command)
     if len(found.top_reasons):
         screen.line()
         screen.line("Largest reasons by rule text only; they take no part in the differences.")
-        columns = [column("side", "side"), column("short_name", "kernel"), column("reason", "reason")]
-        _most(screen, found.top_reasons, [*columns, column("share", "share", "percent")])
+        _most(screen, found.top_reasons, columns_of("side", "short_name", "reason", "share"))
     if len(found.kernels) and not found.apart:
         screen.line()
-        kernel = [column("short_name", "kernel"), column("grid", "grid"), column("reason", "reason")]
+        kernel = columns_of("short_name", "grid", "reason")
         _most(screen, found.kernels, [*kernel, *figures])
     if len(found.unmatched):
         screen.line()
         screen.line(f"Without a partner of the same name, grid and block: {len(found.unmatched):,} kernels.")
-        columns = [column("side", "side"), column("short_name", "kernel"), column("grid", "grid")]
-        _most(screen, found.unmatched, [*columns, column("launches", "launches", "count")])
+        _most(screen, found.unmatched, columns_of("side", "short_name", "grid", "launches"))
 
 
 def _apart(screen: Screen, found: Comparison) -> None:
     """Print each side's reasons for itself: families of metrics have no common scale."""
     from analysis.reference.stall_families import BY_NAME
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     for side, name, family in ((found.base, "share_base", 0), (found.other, "share_other", 1)):
         own = found.totals[found.totals[name].notna()].sort_values(name, ascending=False, kind="stable")
         screen.line()
         screen.line(f"{side.name}, {BY_NAME[str(found.families[family])].title}:")
-        screen.table(own, [column("reason", "reason"), column("group", "group"), column(name, "share", "percent")])
+        screen.table(own, [*columns_of("reason", "group"), *columns_of("share", share={"key": name})])
 
 
-def _most(screen: Screen, rows: pd.DataFrame, columns: list[Column]) -> None:
+def _most(screen: Screen, rows: pd.DataFrame, columns: Sequence[Column]) -> None:
     """Print the first rows of a table, and say how many more there are."""
     screen.table(rows.head(_SHOWN), columns)
     if len(rows) > _SHOWN:

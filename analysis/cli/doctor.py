@@ -40,9 +40,9 @@ def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     report = examine(db)
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import column, columns_of
 
-        columns = [column("status", ""), column("what", "what"), column("sentence", "finding"), column("cure", "cure")]
+        columns = [column("status", ""), *columns_of("what", "sentence/finding", "cure")]
         screen.table(report["findings"], columns)
 
     return Answer(report, show)

@@ -181,7 +181,7 @@ def folds(
     }  # fmt: skip
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         screen.line(f"{len(table):,} rows and {len(division.folds)} folds written to {out}.", style="bold")
         for note in division.notes:
@@ -190,8 +190,7 @@ def folds(
             "Predict each row marked test from the rows marked train, and give the result as a table with the columns "
             "seed, fold, run_id, slot, predicted to `stallscope rank`."
         )
-        columns = [column("column", "column"), column("held_out", "held out"), column("train", "train", "count")]
-        screen.table(divisions, [*columns, column("test", "test", "count")])
+        screen.table(divisions, columns_of("column", "held_out", "train", "test"))
 
     return Answer(document, show)
 

@@ -90,13 +90,11 @@ def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
     refused = any(report.status == "rejected" for report in reports)
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
-        columns = [column("file", "file"), column("status", "status"), column("format", "format")]
-        columns += [column("rows_read", "read", "count"), column("used", "loaded", "count")]
-        columns += [column("aside", "set aside", "count"), column("rows_rejected", "rejected", "count")]
-        columns += [column("launches", "launches", "count")]
-        columns += [column("runs", "runs", "count"), column("gpus", "GPUs")]
+        columns = columns_of(
+            "file", "status", "format", "rows_read", "used", "aside", "rows_rejected", "launches", "runs/coruns", "gpus"
+        )
         shown = []
         for entry in document:
             # For a person read = loaded + set aside + rejected; in the JSON what was set aside counts as loaded.

@@ -66,17 +66,17 @@ def kernels(
         table = kernel_table(database, chosen, by.value)
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if table.empty:
             screen.line("No kernel of this choice is loaded. `stallscope import` a profile.")
             return
         shown = table.head(_SHOWN).assign(ms=table["time_ns"] / 1e6, us=table["mean_ns"] / 1e3)
-        columns = [column("workload", "workload"), column("short_name", "kernel"), column("grid", "grid")]
-        columns += [column("launches", "launches", "count"), column("ms", "time, ms", "number")]
-        columns += [column("us", "mean, us", "number"), column("time_share", "of the job", "percent")]
-        columns += [column("reason", "largest reason"), column("reason_share", "its share", "percent")]
-        screen.table(shown, [*columns, column("reason_from", "known from")])
+        columns = columns_of(
+            "workload", "short_name", "grid", "launches", "ms", "us", "time_share", "reason/largest", "reason_share",
+            "reason_from",
+        )  # fmt: skip
+        screen.table(shown, columns)
         if len(table) > _SHOWN:
             screen.line(f"{len(table) - _SHOWN:,} more kernels; --json holds all.")
 
@@ -109,12 +109,10 @@ def overlap(
     }  # fmt: skip
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         screen.line(text, style="bold")
-        columns = [column("title", "resource"), column("jobs", "jobs that lean on it", "count")]
-        columns += [column("asked", "asked together", "percent"), column("smallest_wait", "least wait", "percent")]
-        screen.table(together, [*columns, column("state", "state")])
+        screen.table(together, columns_of("title/resource", "jobs/lean", "asked", "smallest_wait", "state"))
 
     return Answer(document, show)
 

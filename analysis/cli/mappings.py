@@ -31,12 +31,12 @@ def list_mappings(*, db: DbOption = None, as_json: JsonOption = False) -> Answer
         rows = [item.model_dump(mode="json") for item in mapping.saved(database)]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         table = [
             {**row, "fields": ", ".join(f"{key}={value}" for key, value in row["columns"].items())} for row in rows
         ]
-        screen.table(table, [column("name", "name"), column("kind", "fills"), column("fields", "fields")])
+        screen.table(table, columns_of("name", "kind/fills", "fields"))
 
     return Answer(rows, show)
 

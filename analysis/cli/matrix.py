@@ -45,7 +45,7 @@ def matrix(
     document = found.to_json()
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import column, columns_of
 
         screen.line(f"Slowdown of the row's workload beside the column's, {document['n']} runs.", style="bold")
         for note in document["notes"]:
@@ -61,18 +61,17 @@ def matrix(
         columns = [column(str(index), str(index + 1), "number") for index in range(len(workloads))]
         for index, record in enumerate(records):
             record["number"] = index + 1
-        screen.table(records, [column("number", "", "count"), column("victim", "slowed"), *columns])
+        screen.table(records, [column("number", "", "count"), *columns_of("victim"), *columns])
 
     return Answer(document, show)
 
 
 def _list_cells(screen: Screen, found: SlowdownMatrix) -> None:
     """Print a matrix that is wider than the screen as a list, the harshest cells first."""
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     cells = found.table().sort_values("slowdown", ascending=False, kind="stable", na_position="last")
     cells = cells[cells["state"] != "not_measured"]
-    columns = [column("workload", "slowed"), column("beside", "beside"), column("slowdown", "slowdown", "ratio")]
-    screen.table(cells.head(_CELLS), [*columns, column("state", "state"), column("runs", "runs", "count")])
+    screen.table(cells.head(_CELLS), columns_of("workload/slowed", "beside", "slowdown", "state", "runs"))
     if len(cells) > _CELLS:
         screen.line(f"{len(cells) - _CELLS:,} more cells; --json holds all, and a wider terminal shows the matrix.")

@@ -102,19 +102,23 @@ def models(
         ]  # fmt: skip
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if not cards:
             screen.line("No model is trained yet; `stallscope train --dataset D` makes one.")
             return
-        columns = [column("model_id", "model"), column("title", "predictor"), column("dataset", "data set")]
-        columns.append(column("active", "active", "flag"))
-        columns += [
-            column("simulated", "simulated", "flag"),
-            column("gpus", "GPUs"),
-            column("mechanisms", "mechanisms"),
-        ]
-        screen.table(cards, [*columns, column("runs", "runs", "count"), column("created_at", "made")])
+        columns = columns_of(
+            "model_id",
+            "title/predictor",
+            "dataset",
+            "active",
+            "simulated",
+            "gpus",
+            "mechanisms",
+            "runs/coruns",
+            "created_at",
+        )
+        screen.table(cards, columns)
 
     return Answer(cards, show)
 

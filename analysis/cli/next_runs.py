@@ -56,12 +56,10 @@ def next_runs(
 def _show(screen: Screen, plan: Plan, checked: NextCheck | None) -> None:
     from analysis.predict.advise.measure_next import in_words
     from analysis.predict.advise.next_check import in_words as check_in_words
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(in_words(plan), style="bold")
-    columns = [column("rank", "order", "count"), column("co_workload", "beside")]
-    columns += [column("expected_error", "expected error", "percent"), column("gain", "gain, points", "number")]
-    columns += [column("random_error", "by lot", "percent")]
+    columns = columns_of("rank", "co_workload", "expected_error", "gain", "random_error")
     screen.table([vars(one) for one in plan.suggestions], columns)
     for note in plan.notes:
         screen.line(note)

@@ -90,14 +90,13 @@ def partners(
 
 def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
     from analysis.reference import origin
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     if table.empty:
         return
-    columns = [column("workload", "job"), column("partner", "partner"), column("verdict", "verdict")]
-    columns += [column("slowdown", "job's S", "ratio"), column("partner_slowdown", "partner's S", "ratio")]
-    columns += [column("worst", "worst S", "ratio"), column("stp", "STP", "number")]
-    columns += [column("basis", "known by"), column("memory", "memory")]
+    columns = columns_of(
+        "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "basis", "memory"
+    )
     if "basis" in table:
         simulated = bool(table["simulated"].any())
         table = table.assign(basis=[origin.evidence(str(one), simulated=simulated) for one in table["basis"]])
@@ -125,15 +124,16 @@ def architectures(
     table = transfers(same_pairs(found), limit).assign(simulated=any(one.simulated for one in found.values()))
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if table.empty:
             screen.line(f"Data set {dataset} has no pair on two GPUs under one mechanism, so nothing can be compared.")
             return
         screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
-        columns = [column("source", "from"), column("target", "to"), column("cells", "cells", "count")]
-        columns += [column("spearman", "rank correlation", "number"), column("copy_error", "off by", "percent")]
-        columns += [column("bias", "signed", "percent"), column("pairs", "pairs", "count")]
-        screen.table(table, [*columns, column("changed", f"change sides of {limit:g} x", "count")])
+        columns = columns_of(
+            "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed",
+            changed={"label": f"change sides of {limit:g} x"},
+        )  # fmt: skip
+        screen.table(table, columns)
 
     return Answer(table, show)

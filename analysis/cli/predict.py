@@ -58,16 +58,16 @@ def predict(
 
 def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
     from analysis.reference import origin
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     first = found[0]
     screen.line(f"{first.verdict}: {first.why}", style="bold")
     rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
-    columns = [column("workload", "job"), column("slowdown", "slowdown", "ratio", low="low", high="high")]
-    columns += [column("low", "low"), column("high", "high"), column("coverage", "interval level", "percent")]
-    columns += [column("measured", origin.word(first.simulated), "ratio"), column("evidence", "evidence")]
-    columns += [column("memory", "memory")]
-    screen.table(rows, [*columns, column("extrapolating", "extrapolating", "flag")])
+    columns = columns_of(
+        "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "evidence", "memory",
+        "extrapolating", slowdown={"low": "low", "high": "high"}, measured={"label": origin.word(first.simulated)},
+    )  # fmt: skip
+    screen.table(rows, columns)
     for one in found:
         for text in one.reasons:
             screen.line(f"{one.workload}: beyond what the model has seen, {text}.")
@@ -99,10 +99,9 @@ def explain(
 def _show_explanations(screen: Screen, found: list[Explanation], predicted: list[JobPrediction]) -> None:
     """Show each sentence, what it is made of, that it adds up and how, and what was measured beside it."""
     from analysis.predict.frame.naming import OWNERS
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
-    columns = [column("feature", "because of"), column("value", "value"), column("whose", "whose")]
-    columns += [column("group", "group"), column("factor", "factor on S", "ratio"), column("shap", "ln S", "number")]
+    columns = columns_of("feature", "value", "whose", "group", "factor", "shap")
     for one, said in zip(found, predicted, strict=True):
         screen.line(one.sentence, style="bold")
         table = one.table()

@@ -138,20 +138,13 @@ def run(
     notes += [shares_note(runs, len(job))] if not given.percentage else []
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         served = rows["p99_solo_ms"].notna().any()
-        columns = [
-            column("mechanism", "mechanism"), column("setting", "given"), column("workload", "job"),
-            column("first", "first", "flag"), column("slowdown", "S", "ratio"),
-        ]  # fmt: skip
+        columns = [*columns_of("mechanism", "setting", "workload/job", "first", "slowdown")]  # fmt: skip
         if served:
-            columns += [
-                column("p50_solo_ms", "p50 alone, ms", "number"), column("p50_ms", "p50 shared, ms", "number"),
-                column("p99_solo_ms", "p99 alone, ms", "number"), column("p99_ms", "p99 shared, ms", "number"),
-                column("step_p99_ms", "p99 of a step, ms", "number"),
-            ]  # fmt: skip
-        screen.table(rows, [*columns, column("outcome", "outcome")], title=f"Simulated on {simulator.machine.name}")
+            columns += [*columns_of("p50_solo_ms", "p50_ms", "p99_solo_ms", "p99_ms", "step_p99_ms")]  # fmt: skip
+        screen.table(rows, [*columns, *columns_of("outcome")], title=f"Simulated on {simulator.machine.name}")
         for remark in dict.fromkeys(f"{w}, {m}: {n}." for w, m, n in _remarks(rows)):
             screen.line(remark)
         if served:
@@ -250,9 +243,9 @@ def sample(
     files = [{"file": str(path), "bytes": path.stat().st_size} for path in paths]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
-        screen.table(files, [column("file", "file"), column("bytes", "bytes", "count")])
+        screen.table(files, columns_of("file", "bytes/file"))
         screen.line(f"Simulated; `stallscope import {out} --dataset NAME` loads it, marked as such.")
 
     return Answer(files, show)
@@ -267,11 +260,10 @@ def load(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     rows = [report.model_dump(mode="json", exclude={"report"}) for report in reports]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         screen.table(
-            rows, [column("file", "file"), column("status", "status"), column("rows_loaded", "rows", "count"),
-                   column("launches", "launches", "count"), column("runs", "co-runs", "count")],
+            rows, [*columns_of("file", "status", "rows_loaded", "launches", "runs/coruns")],
         )  # fmt: skip
 
     return Answer(rows, show)
@@ -296,13 +288,12 @@ def online(*, gpu: GpuArgument, job: JobsOption, db: UnusedDb = None, as_json: J
     rows = beside_truth(simulator, job)
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if rows.empty:
             screen.line("They do not fit into memory together.")
             return
-        columns = [column("workload", "job"), column("slowdown", "S, simulated", "ratio")]
-        columns += [column("online", "S, read online", "ratio"), column("label", "what it is", "prose")]
+        columns = columns_of("workload/job", "slowdown/simulated", "online", "label")
         screen.table(rows, columns, title=f"Simulated on {simulator.machine.name} under CUDA MPS")
         screen.line(
             "Profilers can't see stalls under CUDA MPS: the online variant exists for simulated data only and is never "
@@ -332,15 +323,11 @@ def workloads(*, gpu: GpuArgument = "A100-80GB", db: UnusedDb = None, as_json: J
     ]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         screen.table(
             rows,
-            [
-                column("workload", "job"), column("phase", "phase"), column("step_ms", "step, ms", "number"),
-                column("duty", "GPU busy", "percent"), column("memory_mib", "memory, MiB", "count"),
-                column("fits", "fits", "flag"),
-            ],
+            columns_of("workload/job", "phase", "step_ms", "duty", "memory_mib", "fits"),
             title=f"Simulated on {simulator.machine.name}",
         )  # fmt: skip
 
@@ -354,14 +341,11 @@ def plausibility(*, db: UnusedDb = None, as_json: JsonOption = False) -> Answer:
     rows = [asdict(row) for row in table()]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         screen.table(
             rows,
-            [
-                column("claim", "claim", "prose"), column("literature", "literature", "prose"),
-                column("simulated", "simulated", "prose"), column("holds", "holds", "flag"),
-            ],
+            columns_of("claim", "literature", "simulated/said", "holds"),
         )  # fmt: skip
 
     return Answer(rows, show)

@@ -43,21 +43,13 @@ def list_sources(*, dataset: MaybeDatasetOption = None, db: DbOption = None, as_
     ]
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
-        counts = [
-            column(f"rows_{name}", title, "count")
-            for name, title in (
-                ("read", "read"),
-                ("loaded", "loaded"),
-                ("set_aside", "aside"),
-                ("rejected", "rejected"),
-            )
-        ]
-        columns = [column("number", "source"), column("dataset", "data set"), column("file_name", "file")]
-        screen.table(
-            [{**row, "number": str(row["source_id"])} for row in rows], [*columns, column("format", "format"), *counts]
-        )
+        columns = columns_of(
+            "number/source", "dataset", "file_name", "format", "rows_read", "rows_loaded", "rows_set_aside",
+            "rows_rejected",
+        )  # fmt: skip
+        screen.table([{**row, "number": str(row["source_id"])} for row in rows], columns)
 
     return Answer(rows, show)
 

@@ -67,7 +67,7 @@ def stalls(
         whole = whole.where(whole.notna(), None)
 
     def show(screen: Screen) -> None:
-        from analysis.report.table import column
+        from analysis.report.table import columns_of
 
         if len(named):
             _by_rules(screen, named, COMMAND)
@@ -77,27 +77,23 @@ def stalls(
             )
         if shares.empty:
             return
-        columns = [column("workload", "workload"), column("gpu", "GPU")]
-        columns += [column("short_name", "kernel"), column("grid", "grid"), column("block", "block")]
-        columns += [column("reason", "reason"), column("group", "group"), column("share", "share", "percent")]
-        columns += [column("cycles", "cycles per issue", "number"), column("accounted", "accounted", "percent")]
-        screen.table(
-            shares, [*columns, column("launches", "launches", "count"), column("simulated", "simulated", "flag")]
-        )
+        columns = columns_of(
+            "workload", "gpu", "short_name", "grid", "block", "reason", "group", "share", "cycles", "accounted",
+            "launches", "simulated",
+        )  # fmt: skip
+        screen.table(shares, columns)
 
     return Answer(whole, show)
 
 
 def _by_rules(screen: Screen, named: pd.DataFrame, command: str) -> None:
     """Print what only rule texts name, and what gets the rest."""
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(
         "By rule text only: these profiles hold no stall metrics, so their other reasons are unknown, not zero."
     )
-    columns = [column("workload", "workload"), column("gpu", "GPU"), column("short_name", "kernel")]
-    columns += [column("reason", "largest reason"), column("group", "group"), column("share", "share", "percent")]
-    screen.table(named, [*columns, column("reason_from", "known from")])
+    screen.table(named, columns_of("workload", "gpu", "short_name", "reason/largest", "group", "share", "reason_from"))
     screen.line("This command gets all reasons:")
     screen.line(command)
     screen.line()

@@ -17,11 +17,12 @@ import pandas as pd
 from analysis.interference import metrics
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
 from analysis.reference import mig
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
 
-_MPS, _MIG = ("CUDA MPS", "CUDA MPS with priority"), ("MIG", "MPS inside MIG")
+_MPS, _MIG = (MPS, MPS_PRIORITY), ("MIG", "MPS inside MIG")
 
 
 def mps_or_mig(runs: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from analysis.predict.advise import unmeasured as never_run
 from analysis.predict.explain import explain
 from analysis.predict.explain.importance import global_importance
 from analysis.predict.models import models
+from analysis.reference.mechanism_names import MPS
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.document import ReportDocument
 from analysis.report.sections import doubts, evaluation, interference, model, nearest, rows, stalls
@@ -201,7 +202,7 @@ def _alone(
     database: Database, dataset: str, chosen: Filter
 ) -> list[tuple[str, pd.DataFrame, dict[str, list[str]]]]:  # fmt: skip
     """Return the verdicts on all pairs and what to measure, for each GPU with a profiled job."""
-    how = chosen.mechanisms[0] if chosen.mechanisms else "CUDA MPS"
+    how = chosen.mechanisms[0] if chosen.mechanisms else MPS
     return [
         (gpu, never_run.pairs(database, dataset, gpu, how), never_run.wanted(database, dataset, gpu))
         for gpu in never_run.profiled(database, dataset, chosen.gpus)

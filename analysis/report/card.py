@@ -11,7 +11,7 @@ from analysis.numbers import format_value, significant
 from analysis.predict.models.manifest import Manifest
 from analysis.report.document import Block, Section, Table, Text
 from analysis.report.markup import plain
-from analysis.report.table import column, table
+from analysis.report.table import columns_of, table
 
 #: With fewer left-out groups than this the level of an interval can't be guaranteed.
 ENOUGH_GROUPS = 10
@@ -119,8 +119,7 @@ def intervals(card: Manifest) -> Section:
     if not found:
         text = "There are no intervals: too few measured runs to calibrate on."
         return Section(key="intervals", title="Where its intervals come from", blocks=(Text(sentences=(text,)),))
-    columns = (column("protocol", "calibrated by"), column("groups", "left-out groups", "count"),
-               column("unit", "of"), column("note", "note", "prose"))  # fmt: skip
+    columns = columns_of("protocol/calibration", "groups", "unit/calibration", "note")  # fmt: skip
     made = table("Calibration of the intervals", found, columns)
     return Section(key="intervals", title="Where its intervals come from", blocks=(made,))
 
@@ -149,5 +148,5 @@ def scored(card: Manifest) -> list[str]:
 
 
 def _pairs(title: str, facts: Sequence[tuple[str, str]]) -> Table:
-    columns = (column("name", "what"), column("value", "value", "prose"))
+    columns = columns_of("name/fact", "value/fact")
     return table(title, [{"name": name, "value": value} for name, value in facts], columns)

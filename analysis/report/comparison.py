@@ -11,24 +11,13 @@ import plotly.graph_objects as go
 from analysis.charts.comparison_bars import comparison_bars
 from analysis.interference.finding import named
 from analysis.report.document import Column, Table
-from analysis.report.table import column, table
+from analysis.report.table import columns_of, table
 
 #: What a person reads of a comparison; `records` makes the rows.
-COLUMNS: tuple[Column, ...] = (
-    column("title", "predictor"),
-    column("mape", "MAPE", "percent", low="mape_low", high="mape_high"),
-    column("mape_low", "MAPE, lower end", "percent"),
-    column("mape_high", "MAPE, upper end", "percent"),
-    column("median_ape", "median", "percent"),
-    column("p95_ape", "p95", "percent"),
-    column("within_10", "% within 10 %", "number"),
-    column("bias", "bias", "percent"),
-    column("spearman", "Spearman", "number"),
-    column("skill", "skill", "number"),
-    column("coverage", "coverage", "percent"),
-    column("width", "width of S", "number"),
-    column("n", "n", "count"),
-)
+COLUMNS: tuple[Column, ...] = columns_of(
+    "title/predictor", "mape", "mape_low", "mape_high", "median_ape", "p95_ape", "within_10", "bias", "spearman",
+    "skill", "coverage", "width", "n", mape={"low": "mape_low", "high": "mape_high"},
+)  # fmt: skip
 
 #: The project's own predictor, and the two that every figure has to stand beside.
 DEFAULT, NO_INTERFERENCE, MEDIAN = "stallscope", "no-interference", "train-median"
@@ -89,13 +78,6 @@ def missing_inputs(result: Mapping[str, Any]) -> str:
 
 
 #: What the evaluation of KACE as published is told in.
-AS_PUBLISHED: tuple[Column, ...] = (
-    column("times", "each workload in training", "count"),
-    column("training", "pairs in training", "percent"),
-    column("linear", "linear, MSE as published", "number"),
-    column("forest", "forest, MSE as published", "number"),
-    column("linear_sound", "linear, MSE without the leak", "number"),
-    column("forest_sound", "forest, MSE without the leak", "number"),
-    column("slowdown_error", "left as slowdown error, median", "percent"),
-    column("impossible", "pairs with a throughput of 0 or less", "percent"),
+AS_PUBLISHED: tuple[Column, ...] = columns_of(
+    "times", "training", "linear", "forest", "linear_sound", "forest_sound", "slowdown_error", "impossible"
 )

@@ -16,7 +16,7 @@ from analysis.report.basis import choice, command, loading, moment, provenance, 
 from analysis.report.build import chosen_contents
 from analysis.report.document import Block, ReportDocument, Section, Text
 from analysis.report.sections import stalls
-from analysis.report.table import column, figure, table
+from analysis.report.table import columns_of, figure, table
 from analysis.stalls.kernels import kernel_table, longest_first
 from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
@@ -32,35 +32,12 @@ CONTENTS = {
 #: Kernels named one by one; their times add up to nearly all in any job.
 _KERNELS = 40
 
-_KERNEL_COLUMNS = (
-    column("short_name", "kernel"),
-    column("gpu", "GPU"),
-    column("time_share", "GPU time", "percent"),
-    column("launches", "launches", "count"),
-    column("mean_us", "one launch, µs", "number"),
-    column("kind", "bound by"),
-    column("reason", "largest stall"),
-    column("reason_share", "its share", "percent"),
-    column("grid", "grid"),
+_KERNEL_COLUMNS = columns_of(
+    "short_name", "gpu", "time_share", "launches", "mean_us", "kind", "reason/largest", "reason_share", "grid"
 )
-_NAME_COLUMNS = (
-    column("short_name", "kernel"),
-    column("grid", "grid"),
-    column("block", "block"),
-    column("kernel", "full name", "prose"),
-)
-_ROW_COLUMNS = (
-    column("short_name", "kernel"),
-    column("gpu", "GPU"),
-    column("grid", "grid"),
-    column("block", "block"),
-    column("reason", "stall reason"),
-    column("group", "group"),
-    column("share", "share of warp cycles", "percent"),
-    column("cycles", "cycles per issue", "number"),
-    column("accounted", "accounted", "percent"),
-    column("launches", "launches", "count"),
-    column("kernel", "full name", "prose"),
+_NAME_COLUMNS = columns_of("short_name", "grid", "block", "kernel")
+_ROW_COLUMNS = columns_of(
+    "short_name", "gpu", "grid", "block", "reason", "group", "share", "cycles", "accounted", "launches", "kernel"
 )
 
 

@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from analysis.charts.theme import alt_text
 from analysis.numbers import Kind
+from analysis.reference.columns import terms
 from analysis.report.document import Column, Figure, Table
 from analysis.report.plain import plain
 
@@ -18,6 +19,37 @@ from analysis.report.plain import plain
 def column(key: str, label: str, kind: Kind = "text", *, low: str | None = None, high: str | None = None) -> Column:
     """Make a column; see `analysis.report.document.Column`."""
     return Column(key=key, label=label, kind=kind, low=low, high=high)
+
+
+def columns_of(*names: str, **changes: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Make columns of entries of the vocabulary of columns.
+
+    Parameters
+    ----------
+    *names : str
+        Entries, in the order of the columns.
+    **changes : mapping
+        What is otherwise in this table, by the key of the column: ``predicted={"low": "low", "high": "high"}``.
+
+    Returns
+    -------
+    tuple of Column
+        With keys as in the records.
+
+    Raises
+    ------
+    KeyError
+        If the vocabulary has no such entry, or a change is of no column named: a mistake in the code that asks.
+
+    Examples
+    --------
+    >>> [one.header for one in columns_of("workload/job", "worst")]
+    ['job', 'worst S (x)']
+    """
+    found = {one.key: Column(key=one.key, label=one.label, kind=one.kind) for one in terms(names)}
+    for key, change in changes.items():
+        found[key] = found[key].model_copy(update=dict(change))
+    return tuple(found.values())
 
 
 def table(

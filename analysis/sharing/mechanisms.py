@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import UsageError
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
 from analysis.sharing.corun import GAP, Rows
 from analysis.sharing.demands import Machine
 from analysis.sharing.layout import Layout, limited, shared
@@ -70,7 +71,7 @@ class CudaMps:
 
     percentages: tuple[float, ...] = ()
     caps_mib: tuple[float | None, ...] = ()
-    name: str = "CUDA MPS"
+    name: str = MPS
 
     def layout(self, machine: Machine, k: int) -> Layout:
         """Return the places: everything for all, or a part of the SMs each."""
@@ -97,7 +98,7 @@ class CudaMpsPriority:
     """
 
     high: tuple[int, ...] = (0,)
-    name: str = "CUDA MPS with priority"
+    name: str = MPS_PRIORITY
 
     def layout(self, machine: Machine, k: int) -> Layout:
         """Return the places: everything for all, some first."""

@@ -9,6 +9,7 @@ import streamlit as st
 from analysis import __version__
 from analysis.store.queries import sources
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database
 
 PACKAGES = ("streamlit", "duckdb", "plotly", "pandas", "numpy", "scipy", "scikit-learn", "shap", "mapie", "skops")
@@ -34,12 +35,7 @@ def page() -> None:
         frame.data(
             loaded[["name", "title", "licence", "citation"]],
             name="data-set-licences",
-            columns={
-                "name": "Data set",
-                "title": "Title",
-                "licence": "Licence",
-                "citation": st.column_config.TextColumn("Citation", width="large"),
-            },
+            columns=configured("name/dataset", "title", "licence", "citation"),
         )
     st.subheader("Software", anchor=False)
     rows = [("Python", platform.python_version()), *((name, installed(name)) for name in PACKAGES)]

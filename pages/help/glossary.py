@@ -6,9 +6,11 @@ import streamlit as st
 from analysis.predict.frame.terms import schema
 from analysis.predict.predictors.registry import PREDICTORS
 from analysis.reference import gpus, stall_reasons
+from analysis.reference.columns import vocabulary
 from analysis.reference.stall_families import BY_NAME
 from analysis.settings import asset
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.search import search
 
 
@@ -17,10 +19,7 @@ def words() -> None:
     frame.data(
         search(table, ("term", "meaning"), "search-words"),
         name="glossary",
-        columns={
-            "term": st.column_config.TextColumn("Word", width="small"),
-            "meaning": st.column_config.TextColumn("Meaning", width="large"),
-        },
+        columns=configured("term", "meaning"),
         height="content",
     )
 
@@ -33,16 +32,11 @@ def reasons() -> None:
         search(table.reset_index(), ("reason", "title", "group", "meaning", "helps", *spelt), "search-reasons"),
         name="stall-reasons",
         columns={
-            "reason": "Name in ncu",
-            "title": "Reason",
-            "group": "Group",
-            "meaning": st.column_config.TextColumn("What the warp waits for", width="large"),
-            "helps": st.column_config.TextColumn("What usually helps", width="large"),
-            "min_cc": st.column_config.NumberColumn("From CC", format="%.1f"),
-            "max_cc": st.column_config.NumberColumn("Up to CC", format="%.1f"),
-            "nvprof": "Class in nvprof",
+            **configured(
+                "reason/name", "title/reason", "group", "meaning/reason", "helps", "min_cc", "max_cc", "nvprof"
+            ),
             **{name: f"Name as {BY_NAME[name].title}" for name in spelt},
-            "source": "Source",
+            **configured("source/citation"),
         },
         height=640,
     )
@@ -58,13 +52,7 @@ def features() -> None:
     frame.data(
         search(table, ("name", "meaning", "whose", "what"), "search-features"),
         name="features",
-        columns={
-            "name": st.column_config.TextColumn("Column", width="medium"),
-            "meaning": st.column_config.TextColumn("Meaning", width="large"),
-            "unit": "Unit",
-            "whose": "Whose",
-            "what": "Evidence",
-        },
+        columns=configured("name/feature", "meaning", "unit", "whose", "what/evidence"),
         height=640,
     )
 
@@ -76,18 +64,27 @@ def predictors() -> None:
     frame.data(
         search(table, ("title", "name", "kind", "source"), "search-predictors"),
         name="predictors",
-        columns={
-            "title": st.column_config.TextColumn("Predictor", width="medium"),
-            "name": "Name on the command line",
-            "kind": "Kind",
-            "source": st.column_config.TextColumn("What it does, and its source", width="large"),
-        },
+        columns=configured("title/predictor", "name/command", "kind/predictor", "source/predictor"),
+        height=640,
+    )
+
+
+def headers() -> None:
+    table = pd.DataFrame(
+        [{"title": one.header, "meaning": one.help, "key": one.key} for one in vocabulary().values()]
+    ).drop_duplicates()
+    table = table.sort_values("title", key=lambda titles: titles.str.casefold(), kind="stable")
+    frame.data(
+        search(table, ("title", "meaning", "key"), "search-columns"),
+        name="columns",
+        columns=configured("title/column", "meaning/column", "key"),
         height=640,
     )
 
 
 TABLES = {
     "Words": words,
+    "Columns of tables": headers,
     "Stall reasons": reasons,
     "GPUs": devices,
     "What predictors see": features,

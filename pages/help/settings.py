@@ -6,6 +6,7 @@ import streamlit as st
 from analysis.settings import get_settings
 from analysis.store.queries import jobs as records
 from analysis.ui.shell import frame, markdown, sample
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import database
 
 
@@ -47,13 +48,9 @@ def page() -> None:
         height="content",
         placeholder="–",
         column_config={
-            "job_id": "Job",
-            "kind": "Kind",
-            "state": "State",
+            **configured("job_id", "kind/task", "state"),
             "fraction": st.column_config.ProgressColumn("Done", format="percent", min_value=0, max_value=1),
-            "message": st.column_config.TextColumn("Last message", width="large"),
-            "created_at": st.column_config.DatetimeColumn("Started", format="YYYY-MM-DD HH:mm:ss"),
-            "finished_at": st.column_config.DatetimeColumn("Ended", format="YYYY-MM-DD HH:mm:ss"),
+            **configured("message", "created_at/started", "finished_at"),
         },
     )
 

@@ -9,6 +9,7 @@ from analysis.interference.checks import run_checks
 from analysis.store.queries import sources
 from analysis.ui.parts.next_step import answerable, next_step
 from analysis.ui.shell import empty, filters, frame, navigation, sample
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import cached, database, theme
 
@@ -114,16 +115,9 @@ def page() -> None:
         frame.data(
             everything.drop(columns=["citation"]),
             name="data-sets",
-            columns={
-                "name": "Data set",
-                "title": st.column_config.TextColumn("Title", width="large"),
-                "simulated": st.column_config.CheckboxColumn("Simulated"),
-                "licence": "Licence",
-                "sources": "Sources",
-                "workloads": "Workloads",
-                "profiles": "Profiles",
-                "runs": "Co-runs",
-            },
+            columns=configured(
+                "name/dataset", "title", "simulated", "licence", "sources", "workloads", "profiles", "runs/coruns"
+            ),
         )
     frame.basis(frame.count(counts["sources"], "source"), simulated=based["simulated"] > 0)
 

@@ -5,25 +5,16 @@ import streamlit as st
 from analysis.store.queries.sources import recordings
 from analysis.ui.parts import gpu
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database
 
 QUESTION = "What is the machine doing now?"
 
-COLUMNS = {
-    "file_name": "Recording",
-    "dataset": "Data set",
-    "device": "GPU",
-    "gpu": "Name",
-    "from_at": st.column_config.DatetimeColumn("From (UTC)", format="YYYY-MM-DD HH:mm:ss"),
-    "to_at": st.column_config.DatetimeColumn("To (UTC)", format="YYYY-MM-DD HH:mm:ss"),
-    "samples": st.column_config.NumberColumn("Samples", format="localized"),
-    "utilisation": st.column_config.NumberColumn("Time with any kernel, %", format="%.0f"),
-    "power": st.column_config.NumberColumn("Mean power, W", format="%.0f"),
-    "memory": st.column_config.NumberColumn("Most memory, MiB", format="%.0f"),
-    "temperature": st.column_config.NumberColumn("Highest, °C", format="%.0f"),
-    "simulated": st.column_config.CheckboxColumn("Simulated"),
-}
+COLUMNS = configured(
+    "file_name/recording", "dataset", "device", "gpu", "from_at", "to_at", "samples", "utilisation/gpu", "power",
+    "memory/most", "temperature", "simulated",
+)  # fmt: skip
 
 
 def page() -> None:

@@ -8,25 +8,16 @@ from analysis.predict.models import activemodel, models
 from analysis.predict.models.manifest import Manifest
 from analysis.report.card import model_card
 from analysis.ui.shell import access, empty, filters, frame, navigation
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
 
 QUESTION = "Which models do I have, and what are they good for?"
 
-COLUMNS = {
-    "active": st.column_config.CheckboxColumn("Active", help="Answers in What-if and Explain."),
-    "model": st.column_config.TextColumn("Model", width="medium"),
-    "predictor": "Predictor",
-    "dataset": "Data set",
-    "gpus": "GPUs",
-    "mechanisms": "Mechanisms",
-    "runs": st.column_config.NumberColumn("Runs", format="localized"),
-    "error": st.column_config.NumberColumn("Error, %", format="%.2f", help="Under the protocol beside it."),
-    "median": st.column_config.NumberColumn("Train median, %", format="%.2f"),
-    "protocol": "Protocol",
-    "simulated": st.column_config.CheckboxColumn("Simulated"),
-    "made": "Made",
-}
+COLUMNS = configured(
+    "active", "model/trained", "predictor", "dataset", "gpus", "mechanisms", "runs/coruns", "error/protocol",
+    "median", "protocol", "simulated", "made",
+)  # fmt: skip
 
 
 def row(card: Manifest, active: str | None) -> dict:

@@ -8,6 +8,7 @@ from analysis.predict.models import models
 from analysis.predict.models.jobs import JobPrediction
 from analysis.ui.parts import question, what_if
 from analysis.ui.shell import empty, filters, frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
 
@@ -26,19 +27,10 @@ EVIDENCE = {
     "stalls": "stall reasons",
     "measured": "a measurement of this very set",
 }
-COLUMNS = {
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "slowdown": st.column_config.NumberColumn("Slowdown, x", format="%.3g"),
-    "low": st.column_config.NumberColumn("From, x", format="%.3g"),
-    "high": st.column_config.NumberColumn("To, x", format="%.3g"),
-    "coverage": st.column_config.NumberColumn("Level of the interval, %", format="%.0f"),
-    "measured": st.column_config.NumberColumn("Measured, x", format="%.3g"),
-    "thread_percentage": st.column_config.NumberColumn("Threads, %", format="%.0f"),
-    "extrapolating": st.column_config.CheckboxColumn("Extrapolating"),
-    "evidence": "Evidence",
-    "memory": "Memory",
-    "verdict": "Verdict",
-}
+COLUMNS = configured(
+    "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "thread_percentage",
+    "extrapolating", "evidence", "memory", "verdict",
+)  # fmt: skip
 
 
 def verdict(found: list[JobPrediction]) -> str:
@@ -56,7 +48,7 @@ def verdict(found: list[JobPrediction]) -> str:
 def details(found: list[JobPrediction], asked: question.Question) -> None:
     """Show the same as a table, what makes the answer doubtful and what is missing."""
     table = pd.DataFrame([one.to_json() for one in found])[list(COLUMNS)]
-    names = COLUMNS | {"measured": st.column_config.NumberColumn("Simulated, x", format="%.3g")}
+    names = COLUMNS | configured("measured/simulated")
     frame.data(
         table.drop(columns=[] if asked.caps else ["thread_percentage"]), name="what-if",
         columns=names if any(one.simulated for one in found) else COLUMNS,

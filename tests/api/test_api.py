@@ -67,6 +67,13 @@ def test_every_operation_answers_what_is_valid_and_refuses_what_is_not(known: Pa
             _drive(client, path, method, one)
         status, listed = client.ask("GET", "/api/v1/datasets")
         assert [row["name"] for row in listed] == ["own"], status
+        for _, method, one in described:
+            fields = one["responses"]["200"]["content"].get("application/json", {}).get("schema", {}).get("items", {})
+            for row in {"datasets": listed, "models": client.ask("GET", "/api/v1/models")[1]}.get(
+                one["operationId"], []
+            ):
+                assert fields["properties"], method
+                assert set(fields["properties"]) <= set(row)
     with Database(known) as database:
         assert database.scalar("SELECT count(*) FROM source") == 3
 
@@ -81,7 +88,10 @@ def _drive(client: Client, path: str, method: str, one: dict[str, Any]) -> None:
     elif "application/json" in content:
         fields = content["application/json"]["schema"]["properties"]
         given = {name: VALID[name] for name in fields if name in VALID}
-        assert client.post(path, given)[0] == 200
+        status, answer = client.post(path, given)
+        assert status == 200
+        rows = one["responses"]["200"]["content"]["application/json"]["schema"]["items"]["properties"]
+        assert {"slowdown", "measured"} <= set(rows) <= set(answer[0])
         for body in BROKEN_BODIES:
             _refused(client.ask(method, path, body, {"Content-Type": "application/json"}))
         _refused(client.ask(method, path, json.dumps(given).encode(), {"Content-Type": "text/plain"}))

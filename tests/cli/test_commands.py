@@ -128,7 +128,7 @@ def test_stalls_print_a_table(cli: Run, loaded: Path) -> None:
     done = cli("stalls", "--db", loaded)
     assert done.exit_code == 0
     assert "long_scoreboard" in done.stdout
-    assert "share (%)" in done.stdout
+    assert "share of warp cycles (%)" in done.stdout
 
 
 def test_matrix_is_square_and_directional(
@@ -225,7 +225,7 @@ def test_explain_adds_up(as_json: Json, cli: Run, loaded: Path, model: str) -> N
         assert total == pytest.approx(one["prediction"], abs=1e-6)
         assert math.exp(one["prediction"]) == pytest.approx(predicted[one["workload"]])
         assert {"feature", "whose", "group", "value", "shap"} <= set(one["contributions"][0])
-    assert "because of" in cli("explain", *arguments, "--db", loaded).stdout
+    assert "factor on S (x)" in cli("explain", *arguments, "--db", loaded).stdout
 
 
 def test_report_says_what_the_other_commands_say(as_json: Json, loaded: Path, model: str, tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.ingest.contract.mechanisms import MECHANISMS, canonical
+from analysis.ingest.contract.mechanisms import canonical
 from analysis.ingest.text.decimals import Decimals, decide
+from analysis.reference.mechanism_names import MECHANISMS
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,23 @@
-"""One name for every way in which jobs share a GPU; an unknown mechanism keeps its own."""
+"""Which name a mechanism of a file gets: the one of `analysis.reference`; an unknown mechanism keeps its own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-EXCLUSIVE = "exclusive"
-TIME_SLICING = "time-slicing"
-MPS = "CUDA MPS"
-MPS_PRIORITY = "CUDA MPS with priority"
-MIG = "MIG"
-MPS_IN_MIG = "MPS inside MIG"
-STATIC_PARTITION = "static SM partition"
-STREAMS = "streams"
-TALLY = "block-level priority (Tally)"
-TGS = "TGS"
-NOT_STATED = "not stated"
-
-#: In the order in which they are offered and shown.
-MECHANISMS = (
-    EXCLUSIVE, TIME_SLICING, MPS, MPS_PRIORITY, MIG, MPS_IN_MIG, STATIC_PARTITION, STREAMS, TALLY, TGS,
-)  # fmt: skip
+from analysis.reference.mechanism_names import (
+    EXCLUSIVE,
+    MECHANISMS,
+    MIG,
+    MPS,
+    MPS_IN_MIG,
+    MPS_PRIORITY,
+    NOT_STATED,
+    STATIC_PARTITION,
+    STREAMS,
+    TALLY,
+    TIME_SLICING,
+)
 
 _SPELLINGS: Mapping[str, str] = {
     "alone": EXCLUSIVE, "solo": EXCLUSIVE, "isolated": EXCLUSIVE,

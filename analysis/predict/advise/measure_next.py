@@ -22,6 +22,7 @@ from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.pairgp import take
 from analysis.predict.predictors.structured import StructuredGP
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
@@ -379,7 +380,7 @@ def candidates_of(model: StructuredGP, X: pd.DataFrame) -> tuple[Candidates, Flo
 
 def command(workload: str, partner: str, mechanism: str) -> str:
     """Return the command that measures a pair; the programs are the user's to fill in."""
-    words = {"CUDA MPS": "mps", "time-slicing": "time-slicing"}
+    words = {MPS: "mps", "time-slicing": "time-slicing"}
     how = words.get(mechanism)
     flag = f" --mechanism {how}" if how else ""
     names = f"--workload {shlex.quote(workload)} --workload {shlex.quote(partner)}"

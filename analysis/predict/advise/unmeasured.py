@@ -16,6 +16,7 @@ from analysis.predict.frame import profiles
 from analysis.predict.models import missing, untrained, verdict
 from analysis.predict.models.gather import Gathered
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries.sources import workloads
@@ -35,7 +36,7 @@ def profiled(database: Database, dataset: str, gpus: Sequence[str] = ()) -> dict
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def pairs(database: Database, dataset: str, gpu: str, mechanism: str = "CUDA MPS") -> pd.DataFrame:
+def pairs(database: Database, dataset: str, gpu: str, mechanism: str = MPS) -> pd.DataFrame:
     """Return a verdict on every pair of jobs that were profiled on a GPU, a job beside itself included.
 
     Parameters
@@ -77,7 +78,7 @@ def wanted(database: Database, dataset: str, gpu: str) -> dict[str, list[str]]:
     of_job = _profiles(database, dataset, gpu, jobs)
     found: dict[str, list[str]] = {}
     for job, row in of_job.items():
-        here = Gathered(pd.DataFrame(), {job: row}, gpu, "CUDA MPS", (), calibrated=False)
+        here = Gathered(pd.DataFrame(), {job: row}, gpu, MPS, (), calibrated=False)
         memory = "fits" if np.isfinite(float(row["peak_memory"])) else "unknown"
         for text in missing.missing_of(here, job, memory, "none", None):
             found.setdefault(text, []).append(job)

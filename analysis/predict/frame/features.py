@@ -13,6 +13,7 @@ from analysis.interference import checks
 from analysis.predict.frame import profiles as solo_profiles
 from analysis.predict.frame import whitebox_sets
 from analysis.predict.frame.frame import TrainingFrame, all_pairs, assemble
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, exclusions, sources
@@ -104,9 +105,7 @@ def build(
     return frame.take(np.flatnonzero(good))
 
 
-def for_jobs(
-    database: Database, dataset: str, jobs: Sequence[str], gpu: str, mechanism: str = "CUDA MPS"
-) -> pd.DataFrame:
+def for_jobs(database: Database, dataset: str, jobs: Sequence[str], gpu: str, mechanism: str = MPS) -> pd.DataFrame:
     """Build the rows of one set of jobs, one row a job, none of it measured together.
 
     Parameters
@@ -146,7 +145,7 @@ def rows_for_sets(
     table: pd.DataFrame,
     sets: Sequence[Sequence[str]],
     gpu: str,
-    mechanism: str = "CUDA MPS",
+    mechanism: str = MPS,
     columns: Sequence[str] | None = None,
     percentages: Sequence[Sequence[float]] | None = None,
 ) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from analysis.predict.frame import terms, whitebox_sets
 from analysis.predict.frame.quantities import QUANTITIES
 from analysis.predict.frame.schema import IDENTITY, FeatureSchema, Floats
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 
 _QUANTITY_NAMES = [quantity.name for quantity in QUANTITIES]
 
@@ -169,7 +170,7 @@ def all_pairs(
     model = _attribute(table, "model")
     alone, models = np.empty(count, dtype=object), np.empty(count, dtype=object)
     alone[:], models[:] = [(name,) for name in names], [(name,) for name in model]  # one object for all its rows
-    full = np.full(len(own), 100.0 if mechanism.startswith("CUDA MPS") else np.nan)
+    full = np.full(len(own), 100.0 if mechanism.startswith(MPS) else np.nan)
     rows = terms.Rows(
         values={name: table[name].to_numpy(dtype=np.float64) for name in _QUANTITY_NAMES},
         own=own,
@@ -209,7 +210,7 @@ def _rows(members: pd.DataFrame, keys: pd.MultiIndex, table: pd.DataFrame) -> te
     grid[run, slot] = own
     caps = np.full(grid.shape, np.nan)
     # Under MPS a client without a cap may use every thread: the same as a cap of 100.
-    uncapped = members["mechanism"].astype(str).str.startswith("CUDA MPS").to_numpy()
+    uncapped = members["mechanism"].astype(str).str.startswith(MPS).to_numpy()
     percentage = members["thread_percentage"].to_numpy(dtype=np.float64)
     percentage = np.where(uncapped & np.isnan(percentage), 100.0, percentage)
     caps[run, slot] = percentage

@@ -14,11 +14,12 @@ import pandas as pd
 
 from analysis.predict.frame.quantities import QUANTITIES, Quantity
 from analysis.predict.frame.schema import Column, FeatureSchema, Floats, Ints
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
 
 #: Mechanisms with a column of their own; any other sets ``mechanism_other``.
 MECHANISMS: Mapping[str, str] = {
-    "exclusive": "exclusive", "time-slicing": "time_slicing", "CUDA MPS": "mps",
-    "CUDA MPS with priority": "mps_priority", "MIG": "mig", "MPS inside MIG": "mps_in_mig",
+    "exclusive": "exclusive", "time-slicing": "time_slicing", MPS: "mps",
+    MPS_PRIORITY: "mps_priority", "MIG": "mig", "MPS inside MIG": "mps_in_mig",
     "static SM partition": "sm_partition", "streams": "streams", "block-level priority (Tally)": "tally", "TGS": "tgs",
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.errors import StallScopeError
 from analysis.predict.frame.schema import Floats
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
 from analysis.sharing import mechanisms
 from analysis.sharing.causes import Cause, causes
 from analysis.sharing.mechanisms import Mechanism
@@ -190,8 +191,8 @@ def mechanism_of(asked: Asked) -> Mechanism | None:
     known: dict[str, Mechanism | None] = {
         "exclusive": mechanisms.Exclusive(),
         "time-slicing": mechanisms.TimeSlicing(),
-        "CUDA MPS": mechanisms.CudaMps(percentages=asked.percentages if capped else ()),
-        "CUDA MPS with priority": mechanisms.CudaMpsPriority(first) if ranked else None,
+        MPS: mechanisms.CudaMps(percentages=asked.percentages if capped else ()),
+        MPS_PRIORITY: mechanisms.CudaMpsPriority(first) if ranked else None,
         "static SM partition": mechanisms.StaticPartition(asked.percentages if capped else ()),
         "block-level priority (Tally)": mechanisms.BlockPriority(first) if ranked else None,
         "MIG": mechanisms.Mig(asked.profiles) if asked.profiles else None,
@@ -227,7 +228,7 @@ def of_members(members: pd.DataFrame) -> list[Asked]:
     jobs = members["workload"].astype(str).tolist()
     gpu, mechanism = members["gpu"].astype(str).tolist(), members["mechanism"].astype(str).tolist()
     part = members["thread_percentage"].to_numpy(dtype=np.float64)
-    part = np.where(np.isnan(part) & members["mechanism"].astype(str).str.startswith("CUDA MPS"), 100.0, part).tolist()
+    part = np.where(np.isnan(part) & members["mechanism"].astype(str).str.startswith(MPS), 100.0, part).tolist()
     nothing = [None] * len(members)
     priority = members["priority"].tolist() if "priority" in members else nothing
     profile = members["mig_profile"].tolist() if "mig_profile" in members else nothing

@@ -16,6 +16,7 @@ from analysis.predict.frame.features import rows_for_sets
 from analysis.predict.frame.terms import WHITE_BOX
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries.sources import workloads
@@ -121,7 +122,7 @@ def _caps(jobs: Sequence[str], caps: Sequence[float | None] | None, mechanism: s
         raise UsageError(f"{len(given)} thread percentages are given for {len(jobs)} jobs", "Give one for each job.")
     if any(not 0 < cap <= UNCAPPED for cap in given):
         raise UsageError("a thread percentage is above 0 and at most 100", "100 leaves a client without a cap.")
-    if any(cap < UNCAPPED for cap in given) and not mechanism.startswith("CUDA MPS"):
+    if any(cap < UNCAPPED for cap in given) and not mechanism.startswith(MPS):
         raise UsageError(f"thread percentages belong to CUDA MPS, not to {mechanism}", "Leave them out.")
     return given
 

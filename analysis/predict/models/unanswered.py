@@ -13,6 +13,7 @@ from analysis.predict.frame.schema import Floats
 from analysis.predict.frame.terms import schema
 from analysis.predict.models.manifest import Manifest, package_versions, schema_hash
 from analysis.predict.predictors.base import Predictor
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.queries.sources import is_simulated, require_dataset
 
@@ -73,7 +74,7 @@ def card(database: Database, dataset: str) -> Manifest:
         dataset=dataset,
         simulated=is_simulated(database, dataset),
         gpus=list(pd.Series(gpus).value_counts().index) if len(gpus) else ["unknown"],
-        mechanisms=["CUDA MPS", "time-slicing", "static SM partition"],
+        mechanisms=[MPS, "time-slicing", "static SM partition"],
         workloads=jobs,
         families=sorted({str(name) for name in table["family"].dropna()}),
         k=[2, 3, 4],

@@ -11,6 +11,7 @@ from analysis.predict.models.manifest import Manifest, package_versions, schema_
 from analysis.predict.predictors.registry import get
 from analysis.predict.predictors.whitebox import WhiteBox
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 from analysis.sharing.recover import NEEDED
 from analysis.sharing.whitebox import missing
 from analysis.store.database import Database
@@ -20,7 +21,7 @@ from analysis.store.queries.sources import is_simulated, require_dataset
 NAME = "white-box"
 _START = f"{NAME}:"
 #: How jobs may share that it can be asked about without knowing who got what.
-_MECHANISMS = ["CUDA MPS", "time-slicing", "static SM partition"]
+_MECHANISMS = [MPS, "time-slicing", "static SM partition"]
 
 
 def asked_for(model_id: str) -> str | None:

@@ -11,27 +11,13 @@ import pandas as pd
 
 from analysis.interference.finding import Finding, counted
 from analysis.report.document import Block, Section, Text
-from analysis.report.table import column, table
+from analysis.report.table import columns_of, table
 from analysis.store.queries.exclusions import NOUNS
 
-_COLUMNS = (
-    column("severity", "severity"),
-    column("where", "where"),
-    column("count", "count", "count"),
-    column("sentence", "finding", "prose"),
-    column("rule", "rule"),
-)
+_COLUMNS = columns_of("severity", "where", "count", "sentence/finding", "rule")
 
 
-_DECIDED = (
-    column("rule", "rule"),
-    column("place", "where"),
-    column("what", "left out"),
-    column("condition", "only where"),
-    column("why", "why", "prose"),
-    column("decided_by", "by"),
-    column("decided_on", "on"),
-)
+_DECIDED = columns_of("rule", "place", "what/left_out", "condition", "why", "decided_by", "decided_on")
 
 
 def section(findings: Sequence[Finding], left_out: str = "", decisions: pd.DataFrame | None = None) -> Section:

@@ -16,7 +16,7 @@ from analysis.interference.partners import sensitivity_and_pressure
 from analysis.numbers import significant, slowdown
 from analysis.report.document import Block, Heading, Matrix, Notice, Section, Table, Text
 from analysis.report.plain import plain
-from analysis.report.table import column, figure, table
+from analysis.report.table import columns_of, figure, table
 
 #: Pairs named in the lists of the gentlest and the harshest.
 _NAMED = 8
@@ -203,18 +203,11 @@ def _by_workload(partners: pd.DataFrame, place: str) -> Table:
     """How much each workload suffers and how much it hurts."""
     rows = partners.sort_values("suffers", ascending=False, kind="stable", na_position="last")
     rows["flagged"] = rows["flagged"].astype(object).where(rows["flagged"], None)
-    columns = (
-        column("workload", "workload"),
-        column("suffers", "is slowed", "ratio", low="suffers_low", high="suffers_high"),
-        column("suffers_low", "is slowed, least", "ratio"),
-        column("suffers_high", "is slowed, most", "ratio"),
-        column("hurts", "slows others", "ratio", low="hurts_low", high="hurts_high"),
-        column("hurts_low", "slows others, least", "ratio"),
-        column("hurts_high", "slows others, most", "ratio"),
-        column("partners", "partners", "count"),
-        column("failed", "did not run", "count"),
-        column("flagged", "flagged", "flag"),
-    )
+    columns = columns_of(
+        "workload", "suffers", "suffers_low", "suffers_high", "hurts", "hurts_low", "hurts_high", "partners",
+        "failed/partners", "flagged", suffers={"low": "suffers_low", "high": "suffers_high"},
+        hurts={"low": "hurts_low", "high": "hurts_high"},
+    )  # fmt: skip
     caption = (
         "Median over partners, with the smallest and the largest value; rows with a doubtful solo baseline count for "
         "nothing."
@@ -228,13 +221,7 @@ def _extremes(matrix: SlowdownMatrix, place: str) -> list[Block]:
         return []
     named = min(_NAMED, len(pairs) // 2)
     pairs = pairs.assign(together=100 / pairs["stp"])
-    columns = (
-        column("first", "job"),
-        column("first_slowdown", "slowed", "ratio"),
-        column("second", "beside"),
-        column("second_slowdown", "slowed", "ratio"),
-        column("together", "minutes together", "number"),
-    )
+    columns = columns_of("first/job", "first_slowdown", "second", "second_slowdown", "together")
     caption = "Ordered by the slowdown of the member that suffers more. Minutes together: for what takes 100 in turns."
     return [
         table(f"The gentlest pairs, {place}", pairs.head(named), columns, caption=caption),

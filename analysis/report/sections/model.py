@@ -19,7 +19,7 @@ from analysis.predict.models.jobs import JobPrediction
 from analysis.predict.models.manifest import Manifest
 from analysis.report import comparison
 from analysis.report.document import Block, Heading, Notice, Section, Text
-from analysis.report.table import column, figure, table
+from analysis.report.table import columns_of, figure, table
 from analysis.store.queries.exclusions import REASON
 
 #: Contributions listed one by one, and features of the whole model.
@@ -29,32 +29,12 @@ _LEVELS: Mapping[str, Any] = {"share": "info", "measure first": "warning", "don'
 
 _SIMULATED = "The model learned from simulated runs, and so is everything that it predicts: nothing ran on a GPU."
 
-_PREDICTIONS = (
-    column("workload", "job"),
-    column("slowdown", "slowdown", "ratio", low="low", high="high"),
-    column("low", "slowdown, low", "ratio"),
-    column("high", "slowdown, high", "ratio"),
-    column("measured", "measured", "ratio"),
-    column("thread_percentage", "threads", "percent"),
-    column("evidence", "evidence"),
-    column("memory", "memory"),
-    column("extrapolating", "beyond the data", "flag"),
-    column("verdict", "verdict"),
-)
-_CONTRIBUTIONS = (
-    column("feature", "because of"),
-    column("value", "value"),
-    column("whose", "whose"),
-    column("group", "group"),
-    column("factor", "factor on S", "ratio"),
-    column("shap", "ln S", "number"),
-)
-_IMPORTANCE = (
-    column("feature", "feature"),
-    column("whose", "whose"),
-    column("group", "group"),
-    column("mean_abs", "mean |SHAP| in ln S", "number"),
-)
+_PREDICTIONS = columns_of(
+    "workload/job", "slowdown", "low/interval", "high/interval", "measured", "thread_percentage", "evidence",
+    "memory", "extrapolating", "verdict", slowdown={"low": "low", "high": "high"},
+)  # fmt: skip
+_CONTRIBUTIONS = columns_of("feature", "value", "whose", "group", "factor", "shap")
+_IMPORTANCE = columns_of("feature", "whose", "group", "mean_abs")
 
 
 #: Where a sum of contributions starts, in a chart.

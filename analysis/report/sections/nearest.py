@@ -13,35 +13,16 @@ from analysis.predict.advise.changes import Changes
 from analysis.predict.advise.measure_next import command
 from analysis.predict.advise.unmeasured import MOST_JOBS
 from analysis.predict.explain.disagreement import Disagreement
+from analysis.reference.mechanism_names import MPS
 from analysis.report.document import Block, Notice, Section, Text
-from analysis.report.table import column, table
+from analysis.report.table import column, columns_of, table
 
-_RUNS = (
-    column("jobs", "jobs"),
-    column("slowdowns", "slowdown of each"),
-    column("worst", "worst", "ratio"),
-    column("stp", "STP", "number"),
-    column("runs", "runs", "count"),
-    column("difference", "difference", "number"),
-    column("simulated", "simulated", "flag"),
-)
-_CHANGES = (
-    column("kind", "change"),
-    column("what", "what", "prose"),
-    column("worst", "worst then", "ratio"),
-    column("stp", "STP then", "number"),
-    column("origin", "known by"),
-    column("memory", "memory"),
-)
-_COMPARED = (
-    column("workload", "job"),
-    column("predicted", "predicted", "ratio", low="low", high="high"),
-    column("low", "predicted, low", "ratio"),
-    column("high", "predicted, high", "ratio"),
-    column("measured", "measured", "ratio"),
-    column("error", "error", "percent"),
-    column("runs", "runs", "count"),
-)
+_RUNS = columns_of("jobs", "slowdowns", "worst", "stp", "runs", "difference/distance", "simulated")
+_CHANGES = columns_of("kind/change", "what", "worst/then", "stp/then", "origin", "memory")
+_COMPARED = columns_of(
+    "workload/job", "predicted", "low/interval", "high/interval", "measured", "error", "runs",
+    predicted={"low": "low", "high": "high"},
+)  # fmt: skip
 
 
 def measured(nearest: pd.DataFrame, compared: Sequence[Disagreement], where: str) -> Section:
@@ -99,22 +80,13 @@ def to_measure(wanted: Sequence[str], commands: Sequence[str]) -> Section | None
     blocks: list[Block] = [Text(sentences=tuple(f"{text[:1].upper()}{text[1:]}." for text in wanted))]
     if commands:
         rows = [{"number": number, "command": text} for number, text in enumerate(commands, start=1)]
-        columns = (column("number", "", "count"), column("command", "command", "prose"))
+        columns = (column("number", "", "count"), *columns_of("command"))
         blocks.append(table("How to measure it", rows, columns))
     return Section(key="to-measure", title="What to measure", blocks=tuple(blocks))
 
 
-_PAIRS = (
-    column("workload", "job"),
-    column("beside", "beside"),
-    column("slowdown", "job pays", "ratio"),
-    column("slowdown_beside", "the other pays", "ratio"),
-    column("memory", "memory"),
-    column("evidence", "profiles tell"),
-    column("verdict", "verdict"),
-    column("why", "why", "prose"),
-)
-_WANTED = (column("what", "what, and how to measure it", "prose"), column("jobs", "of which jobs", "prose"))
+_PAIRS = columns_of("workload/job", "beside", "slowdown/job", "slowdown_beside", "memory", "evidence", "verdict", "why")
+_WANTED = columns_of("what", "jobs/which")
 
 
 def sentence(found: pd.DataFrame, gpu: str) -> str:
@@ -159,7 +131,7 @@ def section(places: Sequence[tuple[str, pd.DataFrame, Mapping[str, Sequence[str]
             Text(sentences=(sentence(pairs, gpu),)),
             table(f"Every pair on {gpu}", pairs, _PAIRS, caption=f"{basis}{cut}"),
             table(f"What to measure on {gpu}", lacking, _WANTED),
-            Text(sentences=(f"Two jobs together, for example: {command(str(first), str(other), 'CUDA MPS')}",)),
+            Text(sentences=(f"Two jobs together, for example: {command(str(first), str(other), MPS)}",)),
         ]
     if not blocks:
         return None

@@ -6,24 +6,12 @@ import pandas as pd
 
 from analysis.interference.finding import counted
 from analysis.report.document import Section, Text
-from analysis.report.table import column, table
+from analysis.report.table import columns_of, table
 
-_COLUMNS = (
-    column("run_id", "run", "count"),
-    column("gpu", "GPU"),
-    column("mechanism", "mechanism"),
-    column("workload", "job"),
-    column("beside", "beside"),
-    column("outcome", "outcome"),
-    column("slowdown", "slowdown", "ratio"),
-    column("solo_value", "alone", "number"),
-    column("corun_value", "together", "number"),
-    column("unit", "unit"),
-    column("thread_percentage", "threads", "percent"),
-    column("flags", "flags"),
-    column("file_name", "file"),
-    column("line", "line", "count"),
-)
+_COLUMNS = columns_of(
+    "run_id", "gpu", "mechanism", "workload/job", "beside", "outcome", "slowdown", "solo_value", "corun_value",
+    "unit", "thread_percentage", "flags", "file_name", "line",
+)  # fmt: skip
 
 
 def section(members: pd.DataFrame) -> Section | None:

@@ -10,28 +10,14 @@ from analysis.charts.stall_bars import stall_bars
 from analysis.interference.finding import counted, named
 from analysis.reference.stall_families import BY_NAME
 from analysis.report.document import Block, Notice, Section, Text
-from analysis.report.table import column, figure, table
+from analysis.report.table import columns_of, figure, table
 from analysis.stalls.shares import ENOUGH_ACCOUNTED, by_family
 
 #: Reasons below this percentage of warp cycles are left to the CSV of the Stalls page.
 _LEAST_SHARE = 1.0
 
-_COLUMNS = (
-    column("workload", "workload"),
-    column("gpu", "GPU"),
-    column("reason", "stall reason"),
-    column("group", "group"),
-    column("share", "share of warp cycles", "percent"),
-    column("cycles", "cycles per issue", "number"),
-    column("accounted", "accounted", "percent"),
-    column("launches", "launches", "count"),
-)
-_VERDICTS = (
-    column("workload", "workload"),
-    column("gpu", "GPU"),
-    column("kind", "bound by"),
-    column("sentence", "why", "prose"),
-)
+_COLUMNS = columns_of("workload", "gpu", "reason", "group", "share", "cycles", "accounted", "launches")
+_VERDICTS = columns_of("workload", "gpu", "kind", "sentence")
 
 
 def section(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from analysis.reference.columns import terms
 from analysis.ui.api.operations import OPERATIONS, PREFIX, Operation
 
 #: Refusals that every operation may give, and what they mean.
@@ -17,6 +19,21 @@ REFUSALS = {
     "422": "The request is understood and can't be answered: a file was refused, or the data can't carry it.",
     "429": "Too many uploads at once.",
 }
+
+#: What the fields of the rows of an answer mean, in the words of pages and reports.
+_ROWS: Mapping[str, tuple[str, ...]] = {
+    "datasets": (
+        "name/dataset", "title", "simulated", "licence", "citation", "sources", "workloads", "profiles", "runs/coruns",
+    ),
+    "models": (
+        "model_id", "predictor", "title/predictor", "dataset", "gpus", "mechanisms", "runs/coruns", "simulated",
+        "created_at",
+    ),
+    "predict": (
+        "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "extrapolating",
+        "evidence", "memory", "verdict", "why", "simulated", "thread_percentage",
+    ),
+}  # fmt: skip
 
 _ERROR = {
     "type": "object",
@@ -82,8 +99,15 @@ def _operation(operation: Operation) -> dict[str, Any]:
 def _answers(operation: Operation) -> dict[str, Any]:
     if operation.name == "report":
         return {media: {} for media in ("application/json", "text/html", "text/csv")}
-    kind = "object" if operation.name == "matrix" else "array"
-    return {"application/json": {"schema": {"type": kind}}}
+    if operation.name == "matrix":
+        return {"application/json": {"schema": {"type": "object"}}}
+    return {"application/json": {"schema": {"type": "array", "items": _row(_ROWS.get(operation.name, ()))}}}
+
+
+def _row(names: Iterable[str]) -> dict[str, Any]:
+    """Describe the rows of an answer by entries of the vocabulary of columns; they may have other fields too."""
+    fields = {one.key: {"title": one.header, "description": one.help} for one in terms(names)}
+    return {"type": "object", "properties": fields}
 
 
 def _reference() -> dict[str, str]:

@@ -13,21 +13,15 @@ from analysis.interference.architectures import PUBLISHED_ERROR, changed_sides
 from analysis.numbers import significant
 from analysis.ui.parts.partners import ask_limit
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import theme
 
 _KEEP: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
-_TRANSFERS: dict[str, Any] = {
-    "source": st.column_config.TextColumn("Copied from"),
-    "target": st.column_config.TextColumn("To"),
-    "cells": st.column_config.NumberColumn("Cells on both", format="%d"),
-    "spearman": st.column_config.NumberColumn("Rank correlation", format="%.2f", help="Spearman's, over the cells."),
-    "copy_error": st.column_config.NumberColumn("Copying is off by, %", format="%.1f"),
-    "bias": st.column_config.NumberColumn("Signed, %", format="%+.1f", help="Below 0: too low, the dangerous side."),
-    "pairs": st.column_config.NumberColumn("Pairs with a verdict", format="%d"),
-    "changed": st.column_config.NumberColumn("Change sides", format="%d"),
-}
+_TRANSFERS: dict[str, Any] = configured(
+    "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed"
+)
 
 
 def controls(gpus: list[str]) -> tuple[str, str, float]:
@@ -89,12 +83,10 @@ def picture(pairs: pd.DataFrame, source: str, target: str, limit: float) -> None
     rows = wide.reindex(columns=[source, target]).dropna().reset_index()
     rows.columns = pd.Index(["workload", "beside", "source", "target"])
     figure = transfer_scatter(rows, source, target, limit=limit, theme=theme())
-    columns = {
-        "workload": st.column_config.TextColumn("Slowed", width="medium"),
-        "beside": st.column_config.TextColumn("Beside", width="medium"),
-        "source": st.column_config.NumberColumn(f"On {source}, x", format="%.2f"),
-        "target": st.column_config.NumberColumn(f"On {target}, x", format="%.2f"),
-    }
+    columns = configured(
+        "workload/slowed", "beside", "source/slowdown", "target/slowdown",
+        source={"label": f"On {source}, x"}, target={"label": f"On {target}, x"},
+    )  # fmt: skip
     frame.chart(figure, name=f"{source}-{target}", alt=alt_text(figure), table=rows, columns=columns)
 
 
@@ -106,13 +98,10 @@ def sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -> None:
     if changed.empty:
         st.caption("None: what is within the limit on one is within it on the other.")
         return
-    columns = {
-        "workload": st.column_config.TextColumn("Job", width="medium"),
-        "beside": st.column_config.TextColumn("Beside", width="medium"),
-        "source_worst": st.column_config.NumberColumn(f"Worst S on {source}, x", format="%.2f"),
-        "target_worst": st.column_config.NumberColumn(f"Worst S on {target}, x", format="%.2f"),
-        "change": st.column_config.TextColumn("Change", width="large"),
-    }
+    columns = configured(
+        "workload/job", "beside", "source_worst", "target_worst", "change",
+        source_worst={"label": f"Worst S on {source}, x"}, target_worst={"label": f"Worst S on {target}, x"},
+    )  # fmt: skip
     frame.data(changed, name=f"change-sides-{source}-{target}", columns=columns)
 
 

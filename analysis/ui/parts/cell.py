@@ -18,50 +18,22 @@ from analysis.numbers import significant, slowdown
 from analysis.stalls.shares import by_family, stall_shares
 from analysis.store.filters import Filter
 from analysis.ui.shell import frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
 
-_RUNS: dict[str, Any] = {
-    "run_id": st.column_config.NumberColumn("Run", format="%d", width="small"),
-    "external_id": "In the file",
-    "role": "Role",
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "outcome": "Outcome",
-    "slowdown": st.column_config.NumberColumn("Slowdown, x", format="%.3f"),
-    "solo_value": st.column_config.NumberColumn("Alone", format="%.4g"),
-    "corun_value": st.column_config.NumberColumn("Together", format="%.4g"),
-    "unit": "Unit",
-    "stp": st.column_config.NumberColumn("STP", format="%.3f"),
-    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
-    "peak_memory_mib": st.column_config.NumberColumn("Peak memory, MiB", format="localized"),
-    "thread_percentage": st.column_config.NumberColumn("Threads, %", format="%.0f"),
-    "memory_cap_mib": st.column_config.NumberColumn("Memory cap, MiB", format="localized"),
-    "mig_profile": "MIG profile",
-    "priority": "Priority",
-    "flags": "Flags",
-    "note": "Note",
-    "file_name": "File",
-    "line": st.column_config.NumberColumn("Line", format="%d"),
-}
-_ALONE: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "measure": "Measured alone",
-    "value": st.column_config.NumberColumn("Value", format="%.4g"),
-    "unit": "Unit",
-    "peak_memory_mib": st.column_config.NumberColumn("Peak memory, MiB", format="localized"),
-    "memory_kind": "Memory by",
-    "minimum": st.column_config.NumberColumn("Smallest S of all, x", format="%.3f"),
-    "gentlest": st.column_config.TextColumn("Beside", width="medium"),
-    "baseline": "Baseline",
-}
-_NEAREST: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Slowed", width="medium"),
-    "beside": st.column_config.TextColumn("Beside", width="medium"),
-    "slowdown": st.column_config.NumberColumn("Slowdown, x", format="%.2f"),
-    "beside_slowdown": st.column_config.NumberColumn("The other's, x", format="%.2f"),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "difference": st.column_config.NumberColumn("Typical difference, %", format="%.1f"),
-}
+_RUNS: dict[str, Any] = configured(
+    "run_id", "external_id", "role", "workload/job", "outcome", "slowdown", "solo_value", "corun_value", "unit",
+    "stp", "fairness", "peak_memory_mib", "thread_percentage", "memory_cap_mib", "mig_profile", "priority", "flags",
+    "note", "file_name", "line",
+)  # fmt: skip
+_ALONE: dict[str, Any] = configured(
+    "workload/job", "measure", "value/number", "unit", "peak_memory_mib", "memory_kind", "minimum", "gentlest",
+    "baseline",
+)  # fmt: skip
+_NEAREST: dict[str, Any] = configured(
+    "workload/slowed", "beside", "slowdown", "beside_slowdown", "stp", "difference/typical"
+)
 
 
 def panel(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:

@@ -13,6 +13,7 @@ from analysis.interference.checks import Finding, account, exclude
 from analysis.interference.rules.scopes import MEANINGS
 from analysis.store.queries import exclusions
 from analysis.ui.shell import access, frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
 
@@ -22,21 +23,14 @@ MARKS = {
     "info": ":blue[:material/info:]",
 }
 
-_LABELS = {
-    "gpu": "GPU", "mechanism": "Mechanism", "run_id": "Run", "run_ids": "Runs", "workload": "Workload",
-    "workloads": "Workloads", "slowdown": "Slowdown, x", "minimum": "Smallest slowdown, x", "gentlest": "Beside",
-    "partners": "Partners", "corun_value": "Co-run value", "solo_value": "Solo value", "file_name": "File",
-    "line": "Line", "other_dataset": "Other data set", "other_solo_value": "Its solo value", "beside": "Beside",
-    "copies": "Copies", "files": "Files", "outcome": "Outcome", "k": "Jobs", "cells": "Cells", "column": "Column",
-    "device": "Device", "name": "Counter", "unit": "Unit", "value": "Value", "samples": "Samples",
-    "smallest": "Smallest", "largest": "Largest", "entities": "Clients", "sm_clock": "SM clock, Hz",
-    "dram_clock": "DRAM clock, Hz", "thread_percentage": "Thread percentage", "memory_cap_mib": "Memory cap, MiB",
-    "measure": "Measure", "lowest": "Lowest", "highest": "Highest", "sources": "Sources", "rule": "Rule",
-    "rows": "Rows", "scope": "What", "text": "Text", "other_file": "Other file", "other_workload": "There called",
-    "other_gpu": "There on", "of": "Of samples",
-}  # fmt: skip
-
-_NUMBERS = {"slowdown": "%.3f", "minimum": "%.3f", "corun_value": "%.4g", "solo_value": "%.4g", "value": "%.4g"}
+_SETTINGS = configured(
+    "beside", "cells/checked", "column", "copies", "corun_value", "device", "dram_clock", "entities", "file_name",
+    "files", "gentlest", "gpu", "highest", "k", "largest/value", "line", "lowest", "measure", "mechanism",
+    "memory_cap_mib", "minimum", "name/counter", "of", "other_dataset", "other_file", "other_gpu/there",
+    "other_solo_value", "other_workload", "outcome", "partners", "rows", "rule", "run_id", "run_ids", "samples",
+    "scope", "slowdown", "sm_clock", "smallest", "solo_value", "sources", "text", "thread_percentage", "unit",
+    "value/number", "workload", "workloads/names",
+)  # fmt: skip
 
 
 def finding(found: Finding, dataset: str) -> None:
@@ -153,13 +147,4 @@ def _title(rule: str) -> str:
 
 
 def _labels(table: pd.DataFrame) -> dict[str, Any]:
-    labels: dict[str, Any] = {}
-    for column in map(str, table.columns):
-        label = _LABELS.get(column, column.replace("_", " ").capitalize())
-        if column in _NUMBERS:
-            labels[column] = st.column_config.NumberColumn(label, format=_NUMBERS[column])
-        elif column in ("run_id", "line"):
-            labels[column] = st.column_config.NumberColumn(label, format="%d")
-        else:
-            labels[column] = label
-    return labels
+    return {name: _SETTINGS.get(name, name.replace("_", " ").capitalize()) for name in map(str, table.columns)}

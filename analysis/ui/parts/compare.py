@@ -17,30 +17,17 @@ from analysis.predict.predictors.registry import DEFAULT
 from analysis.report.latex import comparison_latex
 from analysis.store.queries import models
 from analysis.ui.shell import access, filters, frame, job, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, jobs
 
 #: Baselines that stand beside every figure.
 MEDIAN, NONE = "train-median", "no-interference"
 
-_COLUMNS: dict[str, Any] = {
-    "title": st.column_config.TextColumn("Predictor", width="medium", pinned=True),
-    "mape": st.column_config.NumberColumn(
-        "Error, %", format="%.1f", help="Mean absolute percentage error of slowdown."
-    ),
-    "interval": st.column_config.TextColumn("95 % interval", help="Bootstrap over workloads, in percent."),
-    "skill": st.column_config.NumberColumn("Skill", format="%.2f", help="1 - error / error of the train median."),
-    "status": st.column_config.TextColumn("Status", width="medium"),
-    "within_10": st.column_config.NumberColumn("Within 10 %, %", format="%.0f"),
-    "bias": st.column_config.NumberColumn("Bias, %", format="%.1f", help="Below 0: slowdown is predicted too small."),
-    "coverage": st.column_config.NumberColumn("Coverage, %", format="%.0f", help="Of intervals meant to hold 90 %."),
-    "width": st.column_config.NumberColumn("Interval width, x", format="%.2f"),
-    "mape_folds": st.column_config.NumberColumn("Mean over folds, %", format="%.1f"),
-    "median_ape": st.column_config.NumberColumn("Median, %", format="%.1f"),
-    "p95_ape": st.column_config.NumberColumn("95th percentile, %", format="%.1f"),
-    "spearman": st.column_config.NumberColumn("Rank correlation", format="%.2f"),
-    "n": st.column_config.NumberColumn("Members", format="localized"),
-}
+_COLUMNS: dict[str, Any] = configured(
+    "title/predictor", "mape", "interval", "skill", "status", "within_10", "bias", "coverage", "width", "mape_folds",
+    "median_ape", "p95_ape", "spearman", "n", title={"pinned": True},
+)  # fmt: skip
 
 
 def scored(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -121,40 +108,16 @@ SURE = 0.05
 
 KACE = "kace-as-published"
 
-_PAIRED: dict[str, Any] = {
-    "title": st.column_config.TextColumn("Compared with it", width="medium", pinned=True),
-    "difference": st.column_config.NumberColumn(
-        "Difference, points", format="%+.2f", help="Mean over folds of its error less that of the one chosen."
-    ),
-    "better_in": st.column_config.TextColumn("Chosen one better in", help="Folds in which its error is the smaller."),
-    "p_value": st.column_config.NumberColumn("p", format="%.4f", help="Wilcoxon's signed-rank test over folds."),
-    "p_holm": st.column_config.NumberColumn("p, Holm", format="%.4f", help="Corrected for the number of comparisons."),
-    "words": st.column_config.TextColumn("In words", width="medium"),
-}
-_SEEDS: dict[str, Any] = {
-    "title": st.column_config.TextColumn("Predictor", width="medium", pinned=True),
-    "seeds": st.column_config.NumberColumn("Seeds"),
-    "mape_low": st.column_config.NumberColumn("Least error, %", format="%.2f"),
-    "mape_high": st.column_config.NumberColumn("Largest error, %", format="%.2f"),
-    "spread": st.column_config.NumberColumn("Spread, points", format="%.2f"),
-}
-BY_GPU: dict[str, Any] = {
-    "title": st.column_config.TextColumn("Predictor", width="medium", pinned=True),
-    "gpu": "GPU",
-    "coverage": st.column_config.NumberColumn("Coverage, %", format="%.1f", help="Of intervals meant to hold 90 %."),
-    "width": st.column_config.NumberColumn("Width, x", format="%.3f"),
-    "members": st.column_config.NumberColumn("Members", format="localized"),
-}
-_KACE: dict[str, Any] = {
-    "times": st.column_config.NumberColumn("Each workload in training"),
-    "training": st.column_config.NumberColumn("Training pairs, %", format="%.0f"),
-    "linear": st.column_config.NumberColumn("Linear, as published", format="%.3f", help="MSE of the z-scored target."),
-    "forest": st.column_config.NumberColumn("Forest, as published", format="%.3f"),
-    "linear_sound": st.column_config.NumberColumn("Linear, no leak", format="%.3f"),
-    "forest_sound": st.column_config.NumberColumn("Forest, no leak", format="%.3f"),
-    "slowdown_error": st.column_config.NumberColumn("Left as slowdown error, %", format="%.1f", help="Median."),
-    "impossible": st.column_config.NumberColumn("Impossible, %", format="%.1f", help="Throughput of 0 or less."),
-}
+_PAIRED: dict[str, Any] = configured(
+    "title/compared", "difference/errors", "better_in", "p_value", "p_holm", "words", title={"pinned": True}
+)
+_SEEDS: dict[str, Any] = configured(
+    "title/predictor", "seeds", "mape_low/seeds", "mape_high/seeds", "spread", title={"pinned": True}
+)
+BY_GPU: dict[str, Any] = configured("title/predictor", "gpu", "coverage", "width", "members", title={"pinned": True})
+_KACE: dict[str, Any] = configured(
+    "times", "training", "linear", "forest", "linear_sound", "forest_sound", "slowdown_error", "impossible"
+)
 
 
 def chance(result: Mapping[str, Any]) -> None:
@@ -204,11 +167,7 @@ def ablation(result: Mapping[str, Any]) -> None:
         st.markdown(sentence(f"This can't be said here: {lacking}.", 200))
     shown = [{"what": words, **rows[name]} for name, words in ABLATION.items() if name in rows]
     table = pd.DataFrame(shown)[["what", "mape", "within_10", "status"]]
-    columns = {
-        "what": "Gradient boosting on", "status": "Status",
-        "mape": st.column_config.NumberColumn("Error, %", format="%.2f"),
-        "within_10": st.column_config.NumberColumn("Within 10 %, %", format="%.0f"),
-    }  # fmt: skip
+    columns = configured("what/inputs", "status", "mape", "within_10")  # fmt: skip
     frame.data(table, name="ablation", columns=columns)
 
 

@@ -15,6 +15,7 @@ from analysis.predict.frame.naming import OWNERS
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
 from analysis.ui.shell import frame, navigation, resources
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, theme
 
@@ -24,30 +25,11 @@ if TYPE_CHECKING:
     from analysis.ui.parts.question import Question
 
 
-COLUMNS: dict[str, Any] = {
-    "feature": st.column_config.TextColumn("Feature", width="large"),
-    "with": st.column_config.TextColumn("Together with", width="large"),
-    "whose": "Whose",
-    "what": "Kind of evidence",
-    "group": "Group",
-    "value": "Value",
-    "unit": "Unit",
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "other": "Value of the other",
-    "shap": st.column_config.NumberColumn("Part of ln S", format="%.4f"),
-    "factor": st.column_config.NumberColumn("Factor on S", format="%.3f"),
-    "mean_abs": st.column_config.NumberColumn("Mean of its size, ln S", format="%.4f"),
-    "mean": st.column_config.NumberColumn("Mean, ln S", format="%.4f"),
-    "strength": st.column_config.NumberColumn("Strength, ln S", format="%.4f"),
-}
-_COMPARED: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "predicted": st.column_config.NumberColumn("Predicted, x", format="%.3f"),
-    "measured": st.column_config.NumberColumn("Measured, x", format="%.3f"),
-    "error": st.column_config.NumberColumn("Error, %", format="%+.1f"),
-    "inside": st.column_config.CheckboxColumn("Inside the interval"),
-    "runs": st.column_config.NumberColumn("Runs", format="%d"),
-}
+COLUMNS: dict[str, Any] = configured(
+    "feature", "with", "whose", "what/evidence", "group", "value", "unit", "workload/job", "other/value", "shap",
+    "factor", "mean_abs", "mean", "strength",
+)  # fmt: skip
+_COMPARED: dict[str, Any] = configured("workload/job", "predicted", "measured", "error", "inside", "runs")
 #: Where the sum of contributions starts.
 STARTS = {"typical": "what is usual here", "sets": "what is usual for as many jobs", "alone": "the job alone"}
 
@@ -90,7 +72,7 @@ def against_measured(dataset: str, gpu: str, mechanism: str, predicted: Any, fou
         icon = ":orange[:material/warning:] " if one.doubts or one.inside is False else ""
         st.markdown(f"{icon}{sentence(one.sentence, 600)}")
     table = pd.DataFrame([one.to_json() for one in compared])[list(_COMPARED)]
-    names = _COMPARED | {"measured": st.column_config.NumberColumn("Simulated, x", format="%.3f")}
+    names = _COMPARED | configured("measured/simulated")
     frame.data(table, name="disagreement", columns=names if simulated else _COMPARED, height="content")
     st.caption("These runs may be among those that the model learned from: an agreement here is no test of it.")
 

@@ -27,6 +27,7 @@ from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
 from analysis.ui.parts.question import model_of, trained
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, theme
 
@@ -111,7 +112,7 @@ def _walkable(matrix: SlowdownMatrix, values: str, predicted: Predicted | None, 
         on_select=lambda: _from_table(key, matrix, keys),
         selection_mode="single-cell",
         alt=f"Slowdown matrix on {matrix.gpu}",
-        column_config={"_index": st.column_config.TextColumn("Slowed", width="medium", pinned=True)},
+        column_config={"_index": configured("workload/slowed", workload={"pinned": True})["workload"]},
     )
 
 

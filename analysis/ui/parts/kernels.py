@@ -23,6 +23,7 @@ from analysis.store.queries import kernels as queries
 from analysis.store.queries import profiles
 from analysis.ui.parts.stall_columns import COLUMNS
 from analysis.ui.shell import frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, theme
 from analysis.ui.shell.search import search
 
@@ -37,11 +38,7 @@ _SHOWN = [
     "accounted", "workload", "gpu", "grid", "block", "kernel",
 ]  # fmt: skip
 
-_COLUMNS: dict[str, Any] = {
-    **COLUMNS,
-    "short_name": st.column_config.TextColumn("Kernel, short", width="medium", pinned=True),
-    "workload": st.column_config.TextColumn("Workload", width="medium"),
-}
+_COLUMNS: dict[str, Any] = {**COLUMNS, **configured("short_name", "workload", short_name={"pinned": True})}
 
 
 def sentence(table: pd.DataFrame, *, searched: bool = False) -> str:
@@ -204,7 +201,9 @@ def launch(number: int) -> None:
     where = f"{one['file_name']}, format {one['format']}"
     line = "" if pd.isna(one["line"]) else f", from line {int(one['line']):,}"
     st.caption(f"{markdown.plain(where, 200)}{line}. Values are in base units; n/a stays empty.")
-    frame.data(rows.drop(columns=["file_name"]), name=f"launch-{number}", columns={**COLUMNS, "text": "As printed"})
+    frame.data(
+        rows.drop(columns=["file_name"]), name=f"launch-{number}", columns={**COLUMNS, **configured("text/printed")}
+    )
 
 
 def roof(chosen: Filter) -> Roofline:
@@ -254,8 +253,7 @@ def _rule_texts(own: Filter, row: pd.Series) -> None:
     texts = rules[(rules["kernel"] == row["kernel"]) & rules["text"].notna()]
     if len(texts):
         shown = texts[["rule", "kind", "text", "file_name", "rule_line"]]
-        settings: dict[str, Any] = {**COLUMNS, "kind": "Kind", "rule": "Rule"}
-        settings["rule_line"] = st.column_config.NumberColumn("Line", format="%d")
+        settings = {**COLUMNS, **configured("kind/rule", "rule/profiler", "rule_line")}
         frame.data(shown, name="rules-of-kernel", columns=settings)
 
 

@@ -14,6 +14,7 @@ from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources
 from analysis.ui.parts import outcome, upload
 from analysis.ui.shell import access, frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database
 from analysis.ui.shell.search import search
 
@@ -22,18 +23,10 @@ SOURCE_COLUMNS = (
     "simulated", "loaded_at",
 )  # fmt: skip
 
-_SOURCE_CONFIG: dict[str, Any] = {
-    "source_id": st.column_config.NumberColumn("Source", width="small"),
-    "file_name": st.column_config.TextColumn("File", width="medium"),
-    "format": "Format",
-    "era": "Era",
-    "rows_read": st.column_config.NumberColumn("Rows read", format="localized"),
-    "rows_loaded": st.column_config.NumberColumn("Loaded", format="localized"),
-    "rows_set_aside": st.column_config.NumberColumn("Set aside", format="localized"),
-    "rows_rejected": st.column_config.NumberColumn("Rejected", format="localized"),
-    "simulated": st.column_config.CheckboxColumn("Simulated"),
-    "loaded_at": st.column_config.DatetimeColumn("Loaded at", format="YYYY-MM-DD HH:mm"),
-}
+_SOURCE_CONFIG: dict[str, Any] = configured(
+    "source_id", "file_name", "format", "era", "rows_read", "rows_loaded", "rows_set_aside", "rows_rejected",
+    "simulated", "loaded_at",
+)  # fmt: skip
 
 
 def show_sources(dataset: str) -> None:
@@ -129,19 +122,19 @@ def show_workloads(dataset: str) -> None:
         key=frame.rows_key("workloads", found["workload"]),
         placeholder="–",
         alt="Workloads",
-        column_config={
-            "workload": st.column_config.TextColumn("Workload", width="large"),
-            "model": "Model",
-            "family": "Family",
-            "training_data": "Training data",
-            "batch_size": "Batch size",
-            "precision": "Precision",
-            "phase": "Phase",
-            "gpus": "GPUs",
-            "profiles": "Profiles",
-            "solos": "Solos",
-            "runs": "Co-runs",
-        },
+        column_config=configured(
+            "workload",
+            "model",
+            "family",
+            "training_data",
+            "batch_size",
+            "precision",
+            "phase",
+            "gpus",
+            "profiles",
+            "solos",
+            "runs/coruns",
+        ),
     )
     frame.download(found, name="workloads")
     rows = [row for row in event["selection"]["rows"] if row < len(found)]
@@ -171,22 +164,22 @@ def show_runs(dataset: str) -> None:
     frame.data(
         found,
         name="runs",
-        columns={
-            "run_id": st.column_config.NumberColumn("Run", format="%d"),
-            "external_id": "Run in the file",
-            "gpu": "GPU",
-            "mechanism": "Mechanism",
-            "k": "Jobs",
-            "run_outcome": "Outcome",
-            "workload": st.column_config.TextColumn("Workload", width="medium"),
-            "outcome": "This job",
-            "measure": "Measure",
-            "unit": "Unit",
-            "solo_value": st.column_config.NumberColumn("Solo", format="%.4g"),
-            "corun_value": st.column_config.NumberColumn("Co-run", format="%.4g"),
-            "slowdown": st.column_config.NumberColumn("Slowdown, x", format="%.3g"),
-            "flags": "Flags",
-            "file_name": "File",
-            "line": st.column_config.NumberColumn("Line", format="%d"),
-        },
+        columns=configured(
+            "run_id",
+            "external_id",
+            "gpu",
+            "mechanism",
+            "k",
+            "run_outcome",
+            "workload",
+            "outcome",
+            "measure",
+            "unit",
+            "solo_value",
+            "corun_value",
+            "slowdown",
+            "flags",
+            "file_name",
+            "line",
+        ),
     )

@@ -13,28 +13,13 @@ from analysis.jobs.runner import Progress
 from analysis.predict.advise.measure_next import Plan, measure_next
 from analysis.predict.advise.next_check import check_choice, in_words
 from analysis.ui.shell import access
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, jobs
 
-COLUMNS: dict[str, Any] = {
-    "rank": st.column_config.NumberColumn("Order", width="small"),
-    "workload": "Workload",
-    "co_workload": st.column_config.TextColumn("Measure it beside", width="medium"),
-    "expected_error": st.column_config.NumberColumn(
-        "Expected error, %", format="%.2f", help="Of all pairs of the workload, after this run and those above it."
-    ),
-    "gain": st.column_config.NumberColumn("Gain, points", format="%.2f"),
-    "random_error": st.column_config.NumberColumn(
-        "By lot, %", format="%.2f", help="After as many runs chosen by lot; the mean of 50 draws."
-    ),
-    "command": st.column_config.TextColumn("Command", width="large"),
-}
-CHECK_COLUMNS: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("As if new", width="medium"),
-    "pairs": st.column_config.NumberColumn("Measured pairs", format="localized"),
-    "none": st.column_config.NumberColumn("No run, %", format="%.2f"),
-    "by_lot": st.column_config.NumberColumn("By lot, %", format="%.2f"),
-    "active": st.column_config.NumberColumn("Chosen, %", format="%.2f"),
-}
+COLUMNS: dict[str, Any] = configured(
+    "rank", "workload", "co_workload", "expected_error", "gain", "random_error", "command"
+)
+CHECK_COLUMNS: dict[str, Any] = configured("workload/new", "pairs/measured", "none", "by_lot", "active/chosen")
 
 
 @dataclass(frozen=True)

@@ -24,47 +24,21 @@ from analysis.sharing.workloads import sample_workloads
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.filters import pick
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, theme
 
 ALL = "All sets, on average"
-_COLUMNS = {
-    "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
-    "setting": st.column_config.TextColumn("Setting"),
-    "sets": st.column_config.NumberColumn("Sets that ran"),
-    "did_not_run": st.column_config.NumberColumn("Did not run"),
-    "overloaded": st.column_config.NumberColumn("Sets with a server that can't keep up"),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "together": st.column_config.NumberColumn("Together, min (100 one after the other)", format="%.0f"),
-    "antt": st.column_config.NumberColumn("ANTT (x)", format="%.2f"),
-    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
-    "jain": st.column_config.NumberColumn("Jain's index", format="%.3f"),
-    "worst": st.column_config.NumberColumn("Worst S (x)", format="%.2f"),
-    "p99_inflation": st.column_config.NumberColumn("p99 inflation (x)", format="%.2f"),
-}
-_MEMBER_COLUMNS = {
-    "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
-    "setting": st.column_config.TextColumn("Given", width=90),
-    "workload": st.column_config.TextColumn("Job"),
-    "first": st.column_config.CheckboxColumn("Goes first"),
-    "slowdown": st.column_config.NumberColumn("S (x)", format="%.2f"),
-    "p50_solo_ms": st.column_config.NumberColumn("p50 alone (ms)", format="%.4g"),
-    "p50_ms": st.column_config.NumberColumn("p50 shared (ms)", format="%.4g"),
-    "p99_solo_ms": st.column_config.NumberColumn("p99 alone (ms)", format="%.4g"),
-    "p99_ms": st.column_config.NumberColumn("p99 shared (ms)", format="%.4g"),
-    "step_p50_ms": st.column_config.NumberColumn("p50 of a step (ms)", format="%.4g"),
-    "step_p99_ms": st.column_config.NumberColumn("p99 of a step (ms)", format="%.4g"),
-    "utilisation": st.column_config.NumberColumn("Server's utilisation", format="%.2f"),
-    "outcome": st.column_config.TextColumn("Outcome"),
-    "note": st.column_config.TextColumn("Remark"),
-}
-_ONLINE_COLUMNS = {
-    "workload": st.column_config.TextColumn("Job", pinned=True),
-    "slowdown": st.column_config.NumberColumn("S, simulated (x)", format="%.2f"),
-    "online": st.column_config.NumberColumn("S, read online (x)", format="%.2f"),
-    "label": st.column_config.TextColumn("What it is"),
-}
+_COLUMNS = configured(
+    "mechanism", "setting", "sets", "did_not_run", "overloaded", "stp", "together", "antt", "fairness", "jain",
+    "worst", "p99_inflation", mechanism={"pinned": True},
+)  # fmt: skip
+_MEMBER_COLUMNS = configured(
+    "mechanism", "setting", "workload/job", "first", "slowdown", "p50_solo_ms", "p50_ms", "p99_solo_ms", "p99_ms",
+    "step_p50_ms", "step_p99_ms", "utilisation", "outcome", "note", mechanism={"pinned": True},
+)  # fmt: skip
+_ONLINE_COLUMNS = configured("workload/job", "slowdown/simulated", "online", "label", workload={"pinned": True})
 
 
 def measured(runs: pd.DataFrame) -> pd.DataFrame:
@@ -178,42 +152,15 @@ def _draw(table: pd.DataFrame, runs: pd.DataFrame, name: str) -> None:
     frame.chart(figure, name=name, alt=alt_text(figure), table=table[kept], columns=_COLUMNS)
 
 
-_MEMBERS: dict[str, Any] = {
-    "mechanism": st.column_config.TextColumn("Mechanism", pinned=True),
-    "run_id": st.column_config.NumberColumn("Run", format="%d"),
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "slowdown": st.column_config.NumberColumn("S, x", format="%.2f"),
-    "measure": "Measured",
-    "unit": "Unit",
-    "solo_value": st.column_config.NumberColumn("Alone", format="%.4g"),
-    "corun_value": st.column_config.NumberColumn("Shared", format="%.4g"),
-    "p99_solo_ms": st.column_config.NumberColumn("p99 alone, ms", format="%.4g"),
-    "p99_corun_ms": st.column_config.NumberColumn("p99 shared, ms", format="%.4g"),
-    "thread_percentage": st.column_config.NumberColumn("Threads, %", format="%.0f"),
-    "memory_cap_mib": st.column_config.NumberColumn("Memory cap, MiB", format="localized"),
-    "mig_profile": "MIG profile",
-    "priority": "Priority",
-    "outcome": "Outcome",
-    "note": "Note",
-}
-_SETS: dict[str, Any] = {
-    "gpu": st.column_config.TextColumn("GPU", pinned=True),
-    "set": st.column_config.TextColumn("Jobs", width="large"),
-    "better": "Better",
-    "mps": "Best under MPS",
-    "mps_stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "mps_worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "mig": "Best under MIG",
-    "mig_stp": st.column_config.NumberColumn("STP ", format="%.2f"),
-    "mig_worst": st.column_config.NumberColumn("Worst S, x ", format="%.2f"),
-    "memory": "Memory",
-    "needed_mib": st.column_config.NumberColumn("Needed, MiB", format="localized"),
-    "capacity_mib": st.column_config.NumberColumn("The GPU has, MiB", format="localized"),
-    "mechanism": "Mechanism",
-    "setting": "Given",
-    "gain": st.column_config.NumberColumn("Work in the same time, in turn = 1", format="%.2f"),
-    "basis": "For",
-}
+_MEMBERS: dict[str, Any] = configured(
+    "mechanism", "run_id", "workload/job", "slowdown", "measure", "unit", "solo_value", "corun_value", "p99_solo_ms",
+    "p99_corun_ms", "thread_percentage", "memory_cap_mib", "mig_profile", "priority", "outcome", "note",
+    mechanism={"pinned": True},
+)  # fmt: skip
+_SETS: dict[str, Any] = configured(
+    "gpu", "set", "better", "mps", "mps_stp", "mps_worst", "mig", "mig_stp", "mig_worst", "memory", "needed_mib",
+    "capacity_mib", "mechanism", "setting", "gain/work", "basis/for", gpu={"pinned": True},
+)  # fmt: skip
 _FACTS = {
     "mechanism": "Mechanism",
     "memory_protection": "Memory protection",
@@ -321,11 +268,9 @@ def _profiles(runs: pd.DataFrame, name: str) -> None:
                 parts.append(f"on {size} " + ", ".join(f"{profile} for {count}" for profile, count in counts.items()))
             said = f"By memory, {'; '.join(parts)} of {frame.count(int(known.sum()), 'job')} with a known peak."
         columns = {
-            "workload": st.column_config.TextColumn("Job", width="medium", pinned=True),
-            "needed_mib": st.column_config.NumberColumn("Needs, MiB", format="localized"),
+            **configured("workload/job", "needed_mib", workload={"pinned": True}),
             **{f"profile_{size}": st.column_config.TextColumn(f"Smallest profile, {size}") for size in sizes},
-            "replicas": st.column_config.NumberColumn("Replicas at most", format="%d"),
-            "measured": st.column_config.TextColumn("Measured in MIG", width="large"),
+            **configured("replicas", "measured/mig"),
         }
         _question(f"Smallest MIG profile on {plain(gpu)}?", said,
                   table if known.any() else None, f"mig-profiles-{gpu}", columns)  # fmt: skip

@@ -12,6 +12,7 @@ from analysis.ingest.account import account
 from analysis.ingest.contract.aside import what_aside
 from analysis.store.queries import sources
 from analysis.ui.shell import frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database
 
 _ICONS = {"loaded": ":material/check_circle:", "duplicate": ":material/content_copy:", "rejected": ":material/error:"}
@@ -121,12 +122,7 @@ def aside_rows(source_id: int) -> None:
     frame.data(
         table.assign(why=table["rule"].map(told))[["line", "rule", "why", "text"]],
         name=f"set-aside-rows-{source_id}",
-        columns={
-            "line": st.column_config.NumberColumn("Line", format="%d", width="small"),
-            "rule": st.column_config.TextColumn("Rule", width="small"),
-            "why": st.column_config.TextColumn("What they are", width="medium"),
-            "text": st.column_config.TextColumn("Text", width="large"),
-        },
+        columns=configured("line", "rule", "why/rows", "text"),
     )
 
 
@@ -143,10 +139,5 @@ def rejected_rows(table: pd.DataFrame, *, name: str) -> None:
     frame.data(
         table,
         name=name,
-        columns={
-            "line": st.column_config.NumberColumn("Line", format="%d", width="small"),
-            "column": st.column_config.TextColumn("Column", width="small"),
-            "reason": st.column_config.TextColumn("Reason", width="large"),
-            "text": st.column_config.TextColumn("Text", width="medium"),
-        },
+        columns=configured("line", "column", "reason/rejected", "text"),
     )

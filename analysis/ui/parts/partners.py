@@ -24,45 +24,20 @@ from analysis.store.database import Database
 from analysis.ui.parts.question import MOST_JOBS as MOST_ASKED
 from analysis.ui.parts.question import trained
 from analysis.ui.shell import frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
 
-PAIRS: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Job", width="medium", pinned=True),
-    "partner": st.column_config.TextColumn("Partner", width="medium", pinned=True),
-    "verdict": st.column_config.TextColumn("Verdict", width="medium"),
-    "slowdown": st.column_config.NumberColumn("The job's S, x", format="%.2f"),
-    "partner_slowdown": st.column_config.NumberColumn("The partner's S, x", format="%.2f"),
-    "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "together": st.column_config.NumberColumn("Together, min (100 in turn)", format="%.0f"),
-    "antt": st.column_config.NumberColumn("ANTT, x", format="%.2f"),
-    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
-    "jain": st.column_config.NumberColumn("Jain's index", format="%.3f"),
-    "memory": "Memory",
-    "needed_mib": st.column_config.NumberColumn("Needed, MiB", format="localized"),
-    "capacity_mib": st.column_config.NumberColumn("The GPU has, MiB", format="localized"),
-    "safe": st.column_config.CheckboxColumn("Safe"),
-    "runs": st.column_config.NumberColumn("Runs", format="%d"),
-    "failed": st.column_config.NumberColumn("Failed runs", format="%d"),
-    "capped": st.column_config.CheckboxColumn("Capped clients"),
-    "why": "Why",
-    "sentence": st.column_config.TextColumn("In words", width="large"),
-}
-_SPREAD: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Job", width="medium", pinned=True),
-    "family": "Family",
-    "suffers": st.column_config.NumberColumn("Suffers, x", format="%.2f"),
-    "suffers_low": st.column_config.NumberColumn("from", format="%.2f"),
-    "suffers_high": st.column_config.NumberColumn("to", format="%.2f"),
-    "hurts": st.column_config.NumberColumn("Hurts, x", format="%.2f"),
-    "hurts_low": st.column_config.NumberColumn("from ", format="%.2f"),
-    "hurts_high": st.column_config.NumberColumn("to ", format="%.2f"),
-    "partners": st.column_config.NumberColumn("Partners co-run", format="%d"),
-    "failed": st.column_config.NumberColumn("Did not run with", format="%d"),
-    "flagged": st.column_config.CheckboxColumn("Baseline doubtful"),
-}
+PAIRS: dict[str, Any] = configured(
+    "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "together", "antt",
+    "fairness", "jain", "memory", "needed_mib", "capacity_mib", "safe", "runs", "failed", "capped", "why", "sentence",
+    workload={"pinned": True}, partner={"pinned": True},
+)  # fmt: skip
+_SPREAD: dict[str, Any] = configured(
+    "workload/job", "family", "suffers", "suffers_low", "suffers_high", "hurts", "hurts_low", "hurts_high",
+    "partners", "failed/partners", "flagged", workload={"pinned": True},
+)  # fmt: skip
 _MEMORY = {"unknown": "memory unknown", "does_not_fit": "the memory does not fit"}
 
 
@@ -175,25 +150,12 @@ def _used(table: pd.DataFrame) -> pd.DataFrame:
 #: Most jobs that the stepper puts beside one another.
 MOST_JOBS = 5
 
-_JOINING: dict[str, Any] = {
-    **PAIRS,
-    "partner": st.column_config.TextColumn("One more", width="medium", pinned=True),
-    "basis": st.column_config.TextColumn("Known by", help="Co-run, predicted by a model, or composed of pairs."),
-    "stp_gain": st.column_config.NumberColumn("STP gained", format="%+.2f"),
-}
+_JOINING: dict[str, Any] = {**PAIRS, **configured("partner/joining", "basis", "stp_gain", partner={"pinned": True})}
 _BY_K: dict[str, Any] = {
-    "k": st.column_config.NumberColumn("Jobs at once", format="%d"),
-    "sets": st.column_config.NumberColumn("Sets that ran", format="%d"),
-    "did_not_run": st.column_config.NumberColumn("Did not run", format="%d"),
+    **configured("k", "sets", "did_not_run"),
     **{name: PAIRS[name] for name in ("together", "stp", "antt", "fairness", "jain", "worst")},
 }
-_COMPOSED: dict[str, Any] = {
-    "set": st.column_config.TextColumn("Set", width="large"),
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "measured": st.column_config.NumberColumn("Co-run, x", format="%.2f"),
-    "additive": st.column_config.NumberColumn("Pairs added up, x", format="%.2f"),
-    "product": st.column_config.NumberColumn("Pairs multiplied, x", format="%.2f"),
-}
+_COMPOSED: dict[str, Any] = configured("set", "workload/job", "measured/corun", "additive", "product")
 
 
 def stepper(matrix: SlowdownMatrix, limit: float) -> None:

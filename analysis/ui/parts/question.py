@@ -13,6 +13,7 @@ from analysis.errors import StallScopeError
 from analysis.predict.models import activemodel, missing, models, untrained
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
@@ -100,7 +101,7 @@ def ask(known: Sequence[Manifest]) -> Question:
                 st.text_input("Model", value=_title(card), disabled=True, key=f"model-{card.model_id}")
         options = list(dict.fromkeys([*card.gpus, *gpus.load().index]))
         gpu = top[1].selectbox("GPU", options, key="on", **_KEEP)
-        ways = list(dict.fromkeys([*card.mechanisms, "CUDA MPS", "time-slicing"]))
+        ways = list(dict.fromkeys([*card.mechanisms, MPS, "time-slicing"]))
         mechanism = top[2].selectbox("Mechanism", ways, key="by", **_KEEP)
         count = top[3].selectbox("Jobs at once", [str(k) for k in range(2, MOST_JOBS + 1)], key="jobs", **_KEEP)
         names = _workloads(card)
@@ -129,7 +130,7 @@ def _say_unknown(names: Sequence[str]) -> None:
 
 def _caps(mechanism: str, count: int, slots: Sequence[Any]) -> tuple[float, ...]:
     """Ask for the thread percentage of each client, where the mechanism knows one."""
-    if not mechanism.startswith("CUDA MPS"):
+    if not mechanism.startswith(MPS):
         return ()
     if not st.toggle(
         "Cap the clients", key="capped", help="MPS thread percentage: the part of the threads that a client may use.",

@@ -30,6 +30,7 @@ from analysis.store.filters import Filter
 from analysis.store.queries import profiles
 from analysis.ui.parts.stall_columns import COLUMNS
 from analysis.ui.shell import frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, theme
 
 #: Keys, and parameters in the address, of the choice.
@@ -172,7 +173,7 @@ def _rules(top: pd.DataFrame) -> None:
     st.code(COMMAND, language="sh", wrap_lines=True)
     shown = top.drop_duplicates(["side", "kernel", "reason", "share"]).rename(columns={"share": "top_share"})
     shown = shown.assign(reason=[reason_title(name) for name in shown["reason"]])
-    frame.data(shown.drop(columns=["kernel"]), name="rule-texts", columns={**COLUMNS, "reason": "By rule text"})
+    frame.data(shown.drop(columns=["kernel"]), name="rule-texts", columns={**COLUMNS, **configured("reason/rule")})
 
 
 def _beside(choice: Choice) -> None:

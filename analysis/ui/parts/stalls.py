@@ -25,6 +25,7 @@ from analysis.store.filters import Filter
 from analysis.store.queries import profiles
 from analysis.ui.parts.stall_columns import COLUMNS
 from analysis.ui.shell import filters, frame, markdown
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, drawn, theme
 
@@ -202,7 +203,7 @@ def show_rules(named: pd.DataFrame) -> None:
     frame.data(
         named.assign(top_reason=[reason_title(name) for name in named["top_reason"]]),
         name="rule-texts",
-        columns={**COLUMNS, "rule_line": st.column_config.NumberColumn("Line", format="%d")},
+        columns={**COLUMNS, **configured("rule_line")},
     )
 
 
@@ -279,13 +280,7 @@ def show(lean: pd.DataFrame, pairs: pd.DataFrame) -> None:
     frame.data(
         together.drop(columns=["resource", "shared"]),
         name="together",
-        columns={
-            **COLUMNS,
-            "jobs": st.column_config.NumberColumn("Jobs that lean on it", format="%d"),
-            "asked": st.column_config.NumberColumn("Asked together, % of its peak", format="%.1f"),
-            "smallest_wait": st.column_config.NumberColumn("Least wait, % of warp cycles", format="%.1f"),
-            "state": "State",
-        },
+        columns={**COLUMNS, **configured("jobs/lean", "asked", "smallest_wait", "state")},
     )
     st.caption(
         f"A job leans on a resource from {resources.LEANS:g} % of its peak on; where no counter states its use, from "

@@ -29,37 +29,14 @@ from analysis.reference import gpus
 from analysis.ui.parts import partners, upload
 from analysis.ui.parts.question import OWN, Question
 from analysis.ui.shell import access, frame, navigation
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, jobs, theme
 from analysis.ui.shell.spool import Spooled, spool
 
-_RUNS: dict[str, Any] = {
-    "jobs": st.column_config.TextColumn("Jobs", width="large"),
-    "slowdowns": st.column_config.TextColumn("Slowdown of each", width="medium"),
-    "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "runs": st.column_config.NumberColumn("Runs", format="%d"),
-    "difference": st.column_config.NumberColumn(
-        "Difference", format="%.1f", help="0: the same set. Below 1: the same models with other settings."
-    ),
-    "simulated": st.column_config.CheckboxColumn("Simulated"),
-}
-_CHANGES: dict[str, Any] = {
-    "kind": "Change",
-    "what": st.column_config.TextColumn("What", width="large"),
-    "worst": st.column_config.NumberColumn("Worst S then, x", format="%.2f"),
-    "stp": st.column_config.NumberColumn("STP then", format="%.2f"),
-    "origin": "Known by",
-    "memory": "Memory",
-}
-_CAUSES: dict[str, Any] = {
-    "workload": st.column_config.TextColumn("Job", width="medium"),
-    "by": st.column_config.TextColumn("Slowed by", width="medium", help="Empty: the job's own share of the GPU."),
-    "resource": st.column_config.TextColumn("Resource", width="medium"),
-    "value": st.column_config.TextColumn("How much of it they use", width="large"),
-    "shap": st.column_config.NumberColumn("Part of ln S", format="%.4f"),
-    "factor": st.column_config.NumberColumn("Factor on S", format="%.3f"),
-}
+_RUNS: dict[str, Any] = configured("jobs", "slowdowns", "worst", "stp", "runs", "difference/distance", "simulated")
+_CHANGES: dict[str, Any] = configured("kind/change", "what", "worst/then", "stp/then", "origin", "memory")
+_CAUSES: dict[str, Any] = configured("workload/job", "by", "resource", "value/used", "shap", "factor")
 #: From this difference on a measured set has a job of another family.
 _UNLIKE = 2.0
 #: A text of `predict.missing`: what, the command, and when or what else.
@@ -264,24 +241,10 @@ def onward(asked: Question) -> None:
 MOST = 4
 _NAME = "scenarios"
 _LETTERS = "ABCD"
-_COLUMNS: dict[str, Any] = {
-    "scenario": st.column_config.TextColumn("Scenario", width="small", pinned=True),
-    "jobs": st.column_config.TextColumn("Jobs", width="large"),
-    "gpu": "GPU",
-    "mechanism": "Mechanism",
-    "threads": "Threads, %",
-    "memory": "Memory",
-    "verdict": "Verdict",
-    "slowdowns": st.column_config.TextColumn("Slowdown of each", width="medium"),
-    "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "together": st.column_config.NumberColumn(
-        "Together, min (100 in turn)", format="%.0f", help="While all of them run; empty where they do not fit."
-    ),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
-    "extrapolating": st.column_config.CheckboxColumn("Extrapolating"),
-    "evidence": "Evidence",
-}
+_COLUMNS: dict[str, Any] = configured(
+    "scenario", "jobs", "gpu", "mechanism", "threads", "memory", "verdict", "slowdowns", "worst", "together", "stp",
+    "fairness", "extrapolating", "evidence", scenario={"pinned": True},
+)  # fmt: skip
 
 
 def encode(asked: Question) -> str:

@@ -130,8 +130,9 @@ def data(
     row_height: int | None = None,
 ) -> None:
     """Show a table with the table as a file below it; in rows higher than usual, texts have several lines."""
+    used = {name: setting for name, setting in (columns or {}).items() if name in frame.columns}
     st.dataframe(
-        frame, hide_index=True, column_config=columns, height=height, row_height=row_height, placeholder="–", alt=name
+        frame, hide_index=True, column_config=used, height=height, row_height=row_height, placeholder="–", alt=name
     )
     download(frame, name=name)
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from analysis.reference.mechanism_names import MPS
+
 Kind = Literal["text", "number", "integer"]
 
 
@@ -74,7 +76,7 @@ _SOLO = (
 CORUN_COLUMNS: tuple[Column, ...] = (
     Column("run_id", "text", "Which co-run the row belongs to: all rows of one co-run carry the same.", "run-1"),
     _GPU,
-    Column("mechanism", "text", "How the jobs share the GPU: `CUDA MPS`, `time-slicing`, `MIG` ...", "CUDA MPS"),
+    Column("mechanism", "text", "How the jobs share the GPU: `CUDA MPS`, `time-slicing`, `MIG` ...", MPS),
     Column("slot", "integer", "Place of the job in the co-run, from 0; by default the order of rows.", "0",
            least=0, most=1e4),
     *_WORKLOAD,

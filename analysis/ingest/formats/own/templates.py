@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROFILE_COLUMNS, Column
+from analysis.reference.mechanism_names import MPS
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ _BERT = {
     "precision": "amp",
     "phase": "training",
 }
-_SHARE = {**_GPU, "mechanism": "CUDA MPS", "unit": "samples/s", "thread_percentage": "100", "memory_kind": "nvidia-smi"}
+_SHARE = {**_GPU, "mechanism": MPS, "unit": "samples/s", "thread_percentage": "100", "memory_kind": "nvidia-smi"}
 
 CORUNS = Template(
     name="own-coruns",

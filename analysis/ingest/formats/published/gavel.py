@@ -22,11 +22,11 @@ import pandas as pd
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.aside import Aside
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.contract.mechanisms import MPS
 from analysis.ingest.contract.names import TRAINING, WorkloadParts, parse_workload
 from analysis.ingest.formats.shared.corun_frames import DID_NOT_RUN, PARTIAL, RAN, workload_frame
 from analysis.ingest.text.delimited import read_text
 from analysis.reference import gpus
+from analysis.reference.mechanism_names import MPS
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed, no_rejects
 
 SOLO = "null"

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.contract.mechanisms import MPS
 from analysis.ingest.formats.shared.corun_frames import (
     DID_NOT_RUN,
     RAN,
@@ -19,6 +18,7 @@ from analysis.ingest.formats.shared.corun_frames import (
     workload_frame,
 )
 from analysis.ingest.text.delimited import Sheet, header_of, read_sheet
+from analysis.reference.mechanism_names import MPS
 from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 GPU = "V100-32GB"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.contract.mechanisms import TIME_SLICING
 from analysis.ingest.formats.shared.corun_frames import DID_NOT_RUN, RAN, run_frame, workload_frame
 from analysis.ingest.text.delimited import Sheet, header_of, read_sheet
+from analysis.reference.mechanism_names import TIME_SLICING
 from analysis.store.parsed import Parsed
 
 GPU = "RTX 3090"

@@ -8,9 +8,9 @@ import pandas as pd
 
 from analysis.ingest.contract.aside import Aside
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.contract.mechanisms import MPS, MPS_PRIORITY, TALLY, TGS, TIME_SLICING
 from analysis.ingest.formats.shared.corun_frames import DID_NOT_RUN, RAN, run_outcome, workload_frame
 from analysis.ingest.text.delimited import Sheet, header_of, read_sheet
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY, TALLY, TGS, TIME_SLICING
 from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 GPU = "A100"
