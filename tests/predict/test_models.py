@@ -20,6 +20,7 @@ from analysis.interference.memory import memory_fit
 from analysis.predict.models import modelfile, models
 from analysis.predict.models.manifest import Manifest
 from analysis.predict.models.verdict import evidence_of, verdict
+from analysis.predict.predictors import learners
 from analysis.predict.predictors.closed_form import TrainMedian
 from analysis.predict.predictors.registry import PREDICTORS
 from analysis.store.database import Database
@@ -224,6 +225,9 @@ def test_every_stored_predictor_is_on_the_list(shared_syn: Database) -> None:
                  "additive-pairs", "copy-gpu", "knn", "ridge", "svr", "mlp"):  # fmt: skip
         assert needs(PREDICTORS[name].make(), frame.X) is None
         assert modelfile.to_bytes(PREDICTORS[name].make().fit(frame.X, frame.y))
+    # With a single column and many rows scikit-learn would index the rows in a tree, whose arrays no model file holds.
+    nearest = learners.Neighbours().make_model().fit(np.arange(200.0)[:, None], np.arange(200.0))
+    assert modelfile.to_bytes(nearest)
 
 
 def test_memory_fit_by_hand() -> None:

@@ -29,7 +29,7 @@ class _Nearest:
         self.n_neighbors = n_neighbors
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> _Nearest:
-        self.model = KNeighborsRegressor(min(self.n_neighbors, len(y)), weights="distance").fit(X, y)
+        self.model = KNeighborsRegressor(min(self.n_neighbors, len(y)), weights="distance", algorithm="brute").fit(X, y)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
