@@ -55,8 +55,12 @@ def make(
     features: Sequence[str] = FEATURES,
     simulated: bool = False,
     reverse: bool = False,
+    caps: Sequence[float] = (),
 ) -> None:
-    """Load all pairs of the workloads, self pairs too, and some triples; `reverse` swaps the slots of every run."""
+    """Load all pairs of the workloads, self pairs too, and some triples; `reverse` swaps the slots of every run.
+
+    With `caps`, runs of two take turns in giving their clients these thread percentages.
+    """
     chosen = [row for row in WORKLOADS if names is None or row[0] in names]
     listed = [row[0] for row in chosen]
     sets: list[tuple[str, ...]] = list(combinations_with_replacement(listed, 2))
@@ -77,6 +81,7 @@ def make(
                     "unit": "it/s",
                     "slowdown": law(jobs, slot),
                     "flags": [],
+                    "thread_percentage": caps[(run + slot) % len(caps)] if caps and len(jobs) == 2 else np.nan,
                 }
             )
     values = {"sm%": 4, "DRAM Throughput": 5, "Compute (SM) Throughput": 6, "ave_Kernel_Length": 7, "Threads": 8}

@@ -16,6 +16,9 @@ from analysis.predict.frame.terms import GPU_DESCRIPTORS, MECHANISMS
 #: What a job's profile is made of: quantities, where it runs, and the cap it runs under.
 _PLACE = [name for name, _, _ in GPU_DESCRIPTORS] + [f"mechanism_{short}" for short in MECHANISMS.values()]
 
+#: The cap of an MPS client: no quantity of its profile, yet a part of what a job is.
+CAP = "thread_percentage"
+
 
 @dataclass(frozen=True)
 class Members:
@@ -65,7 +68,7 @@ class ProfileReader:
     @property
     def columns(self) -> list[str]:
         """Names of the profile's columns: quantities, GPU descriptors, mechanism, thread percentage."""
-        return [*self.quantities, *_PLACE, "thread_percentage"]
+        return [*self.quantities, *_PLACE, CAP]
 
     def remember(self, X: pd.DataFrame) -> Self:
         """Keep the jobs of a training frame."""
@@ -109,7 +112,7 @@ class ProfileReader:
             start = "own" if side == "own" else "others_mean" if scale == "setting" else "others_sum"
             columns.append(_column(rows, f"{start}_{name}"))
         columns += [_column(rows, name) for name in _PLACE]
-        columns.append(_column(rows, f"{side}_thread_percentage"))
+        columns.append(_column(rows, f"{side}_{CAP}"))
         return np.column_stack(columns)
 
 
@@ -186,8 +189,8 @@ def _flat(lists: Sequence[Sequence[str]], count: int) -> np.ndarray:
 def _caps(X: pd.DataFrame) -> tuple[Floats, Floats]:
     """Return the thread percentage of the job and of each co-runner (their mean), as fractions; -1 for none."""
     beside = X["k"].to_numpy(dtype=np.float64) - 1.0
-    own = np.nan_to_num(_column(X, "own_thread_percentage"), nan=-1.0)
-    others = np.nan_to_num(_column(X, "others_thread_percentage") / np.maximum(beside, 1.0), nan=-1.0)
+    own = np.nan_to_num(_column(X, f"own_{CAP}"), nan=-1.0)
+    others = np.nan_to_num(_column(X, f"others_{CAP}") / np.maximum(beside, 1.0), nan=-1.0)
     return np.round(own, 4), np.round(others, 4)
 
 

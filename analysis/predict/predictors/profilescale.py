@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.predict.frame.quantities import BY_NAME, STALL_GROUPS
 from analysis.predict.frame.schema import Floats
+from analysis.predict.predictors.pairprofiles import CAP
 
 #: Quantities of a job's profile. Magnitudes enter as logarithms.
 QUANTITIES: tuple[str, ...] = (
@@ -30,7 +31,9 @@ PRODUCTS: tuple[tuple[str, str, str], ...] = (
 
 
 def others_column(name: str) -> str:
-    """Return the frame's column that holds a quantity of the only co-runner of a pair."""
+    """Return the frame's column that holds a quantity, or the cap, of the only co-runner of a pair."""
+    if name == CAP:
+        return f"others_{CAP}"
     return f"others_mean_{name}" if BY_NAME[name].scale == "setting" else f"others_sum_{name}"
 
 

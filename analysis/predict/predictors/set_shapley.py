@@ -20,7 +20,7 @@ import pandas as pd
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.pairgp import Jobs, PairGP, take
-from analysis.predict.predictors.pairprofiles import Members
+from analysis.predict.predictors.pairprofiles import CAP, Members
 from analysis.predict.predictors.profilescale import others_column, owner_of
 
 if TYPE_CHECKING:
@@ -272,8 +272,8 @@ def _players(estimator: StructuredGP) -> _Players:
         groups.setdefault(owner_of(name), []).append(position)
     return _Players(
         [np.array(positions, dtype=np.int64) for positions in groups.values()],
-        [f"own_{name}" if name in BY_NAME else name for name in groups],
-        [others_column(name) if name in BY_NAME else name for name in groups],
+        [f"own_{name}" if name in BY_NAME or name == CAP else name for name in groups],
+        [others_column(name) if name in BY_NAME or name == CAP else name for name in groups],
     )
 
 
