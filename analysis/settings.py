@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from analysis.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent
+_PREFIX = "STALLSCOPE_"
 
 
-class Settings(BaseSettings):
-    """Settings; each can be given as an environment variable ``STALLSCOPE_<NAME>``.
+@dataclass(frozen=True)
+class Secret:
+    """A text that is used and never shown: neither printed nor part of a record of the log."""
+
+    _text: str = field(repr=False)
+
+    def reveal(self) -> str:
+        """Return the text."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret('**********')"
+
+    __str__ = __repr__
+
+
+def _default_db() -> Path:
+    return user_data_path("stallscope", appauthor=False) / "stallscope.duckdb"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings; each can be given as an environment variable ``STALLSCOPE_<NAME>``, see `from_environment`.
 
     Attributes
     ----------
@@ -34,7 +59,7 @@ class Settings(BaseSettings):
         TOML file with two lists of e-mail addresses, ``editors`` and ``viewers``; read again when it changes.
     editors, viewers : str
         More addresses, separated by commas.
-    api_token : SecretStr, optional
+    api_token : Secret, optional
         Who sends it may read and write through the programming interface.
     api_token_file : Path, optional
         File with more tokens, one a line: ``viewer TOKEN`` or ``editor TOKEN``.
@@ -43,10 +68,8 @@ class Settings(BaseSettings):
         a mirror where the network is closed.
     """
 
-    model_config = SettingsConfigDict(env_prefix="STALLSCOPE_", extra="ignore")
-
-    db: Path = Field(default_factory=lambda: user_data_path("stallscope", appauthor=False) / "stallscope.duckdb")
-    sample: Literal["on", "off"] = "on"
+    db: Path = field(default_factory=_default_db)
+    sample: str = "on"
     memory_limit: str = "4GB"
     max_file_bytes: int = 1 << 30
     max_unpacked_bytes: int = 4 << 30
@@ -56,9 +79,32 @@ class Settings(BaseSettings):
     roles: Path | None = None
     editors: str = ""
     viewers: str = ""
-    api_token: SecretStr | None = None
+    api_token: Secret | None = None
     api_token_file: Path | None = None
     catalogue_host: str = "https://raw.githubusercontent.com"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings from environment variables; an empty one counts as not given.
+
+        Raises
+        ------
+        UsageError
+            If a value is none that the setting can have.
+        """
+        given = os.environ if environment is None else environment
+        read: dict[str, Any] = {}
+        for one in fields(cls):
+            name = f"{_PREFIX}{one.name.upper()}"
+            text = given.get(name, "").strip()
+            if text:
+                reader, wanted = _READERS[one.name]
+                try:
+                    read[one.name] = reader(text)
+                except (KeyError, ValueError) as error:
+                    shown = "what it holds" if one.name == "api_token" else repr(text)
+                    raise UsageError(f"the environment variable {name} can't be {shown}", f"Give {wanted}.") from error
+        return cls(**read)
 
     @property
     def spool(self) -> Path:
@@ -66,10 +112,41 @@ class Settings(BaseSettings):
         return self.db.parent / "spool"
 
 
+def _whole(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+_ON = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+_COUNT = (_whole, "a whole number of 1 or more")
+_FILE = (Path, "the path of a file")
+_TEXT = (str, "a text")
+
+#: How each setting is read, and what it may be.
+_READERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "db": _FILE,
+    "sample": ({"on": "on", "off": "off"}.__getitem__, "on or off"),
+    "memory_limit": (str, "a size such as 4GB"),
+    "max_file_bytes": _COUNT,
+    "max_unpacked_bytes": _COUNT,
+    "max_unpack_ratio": _COUNT,
+    "max_files": _COUNT,
+    "read_only": (lambda text: _ON[text.lower()], "true or false"),
+    "roles": _FILE,
+    "editors": _TEXT,
+    "viewers": _TEXT,
+    "api_token": (Secret, "a token"),
+    "api_token_file": _FILE,
+    "catalogue_host": _TEXT,
+}
+
+
 @lru_cache(maxsize=1)
 def get_settings() -> Settings:
     """Return the settings of this process, read once."""
-    return Settings()
+    return Settings.from_environment()
 
 
 def asset(*parts: str) -> Path:

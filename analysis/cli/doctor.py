@@ -215,7 +215,7 @@ def _lower(text: str) -> str:
 
 
 _PACKAGES = (
-    "streamlit", "plotly", "pandas", "numpy", "pyarrow", "duckdb", "scikit-learn", "scipy", "shap", "mapie", "skops",
+    "streamlit", "plotly", "pandas", "numpy", "pyarrow", "duckdb", "scikit-learn", "scipy", "shap", "skops",
     "nvidia-ml-py",
 )  # fmt: skip
 _ASSETS = (

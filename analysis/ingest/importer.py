@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import structlog
-
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping, public
 from analysis.ingest.contract.filenames import told_apart
@@ -17,6 +15,7 @@ from analysis.ingest.contract.reports import ImportReport
 from analysis.ingest.contract.simulated import check_dataset
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
+from analysis.logs import get_logger
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.loader import SourceInfo, find_duplicate, load
@@ -69,7 +68,7 @@ def already_there(database: Database, source_id: int) -> list[str]:
 
 __all__ = ["ImportReport", "Preview", "import_all", "import_file", "import_paths", "preview"]
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def import_paths(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.errors import InputRefusedError, StallScopeError
@@ -20,12 +19,13 @@ from analysis.ingest.mapping import TableMapping, choose_mapped
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
 from analysis.ingest.text.delimited import MAX_COLUMNS
+from analysis.logs import get_logger
 from analysis.store.parsed import Parsed
 
 #: Rejected rows that a preview holds.
 SHOWN_REJECTS = 200
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Preview(BaseModel):

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-import structlog
-
 from analysis.errors import CancelledError, InputRefusedError, NotFoundError, StallScopeError, Where
 from analysis.ingest import mapping
 from analysis.ingest.contract.format import Format, Hints, Opened
@@ -22,9 +20,10 @@ from analysis.ingest.contract.simulated import completed, is_simulated
 from analysis.ingest.mapping import TableMapping
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
+from analysis.logs import get_logger
 from analysis.store.parsed import Parsed
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

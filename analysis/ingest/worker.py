@@ -21,8 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-import structlog
-
 import analysis
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import wire
@@ -30,6 +28,7 @@ from analysis.ingest.mapping import TableMapping
 from analysis.ingest.preview import Preview, preview
 from analysis.ingest.reading import Asked, Read, read_here
 from analysis.ingest.source.opening import is_packed
+from analysis.logs import get_logger
 from analysis.settings import get_settings
 
 #: Bytes from which on another process is worth its start, which takes about a second.
@@ -45,7 +44,7 @@ _LEAST = 0.2
 #: Seconds between two looks at whether the work is still wanted.
 _LOOK = 0.1
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Hands(Protocol):

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-import structlog
 from pydantic_core import to_json
 
 from analysis.errors import CancelledError, NotFoundError, StallScopeError
+from analysis.logs import get_logger
 from analysis.store.database import Database
 from analysis.store.queries import jobs as records
 
@@ -29,7 +29,7 @@ FLUSH_SECONDS = 1.0
 
 INTERRUPTED = "StallScope was stopped while this was running. Start it again"
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from analysis.ui.shell import frame
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database
 
-PACKAGES = ("streamlit", "duckdb", "plotly", "pandas", "numpy", "scipy", "scikit-learn", "shap", "mapie", "skops")
+PACKAGES = ("streamlit", "duckdb", "plotly", "pandas", "numpy", "scipy", "scikit-learn", "shap", "skops")
 
 
 def installed(name: str) -> str:

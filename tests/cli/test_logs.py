@@ -8,7 +8,7 @@ import sys
 import pytest
 import structlog
 
-from analysis.logs import configure_logs
+from analysis.logs import configure_logs, get_logger
 
 
 def test_records_follow_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_records_follow_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
     first.close()
     monkeypatch.setattr(sys, "stderr", second)
     try:
-        structlog.get_logger("later").warning("still said")
+        get_logger("later").warning("still said")
     finally:
         structlog.reset_defaults()
     assert "still said" in second.getvalue()
@@ -35,7 +35,7 @@ def test_errors_are_told_without_the_values_of_variables(monkeypatch: pytest.Mon
     try:
         fails("a" + "-secret" * 3)
     except ValueError:
-        structlog.get_logger("later").exception("failed")
+        get_logger("later").exception("failed")
     finally:
         structlog.reset_defaults()
     assert "no such place" in said.getvalue()

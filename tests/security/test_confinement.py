@@ -7,6 +7,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
@@ -191,14 +192,14 @@ def test_secrets_are_in_no_log_and_no_message(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("STALLSCOPE_API_TOKEN", token)
     get_settings.cache_clear()
     with capture_logs() as logs:
-        held = tokens(Settings(), exposed=True)
-        said = [repr(get_settings()), str(get_settings().model_dump()), repr(held), repr(logs)]
+        held = tokens(Settings.from_environment(), exposed=True)
+        said = [repr(get_settings()), str(asdict(get_settings())), repr(held), repr(logs)]
     for short in ("short-secret", "viewer one two three"):
         file = tmp_path / "tokens"
         file.write_text(short)
         monkeypatch.setenv("STALLSCOPE_API_TOKEN_FILE", str(file))
         with pytest.raises(StallScopeError) as refused:
-            tokens(Settings(), exposed=False)
+            tokens(Settings.from_environment(), exposed=False)
         said.append(refused.value.sentence)
         assert short not in refused.value.sentence
     assert not [text for text in said if token in text]

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -21,6 +20,7 @@ from analysis.errors import (
     StallScopeError,
     UsageError,
 )
+from analysis.logs import get_logger
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.api import openapi, operations, reading, uploads
@@ -29,7 +29,7 @@ from analysis.ui.api.questions import Question
 from analysis.ui.api.tokens import Refusal, Tokens
 from analysis.ui.shell import access
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 #: Questions that are computed at a time; the rest wait, so that the pages keep their share of the processors.
 _AT_ONCE = 4

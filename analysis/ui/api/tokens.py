@@ -102,7 +102,7 @@ def tokens(settings: Settings, *, exposed: bool) -> Tokens:
     """
     roles: dict[bytes, Role] = {}
     if settings.api_token is not None:
-        roles[_hash(_checked(settings.api_token.get_secret_value(), "STALLSCOPE_API_TOKEN"))] = Role.EDITOR
+        roles[_hash(_checked(settings.api_token.reveal(), "STALLSCOPE_API_TOKEN"))] = Role.EDITOR
     path = settings.api_token_file
     if path is not None:
         try:

@@ -9,14 +9,14 @@ from functools import wraps
 from typing import ParamSpec
 
 import streamlit as st
-import structlog
 
 from analysis.errors import StallScopeError
+from analysis.logs import get_logger
 from analysis.ui.shell import markdown
 
 P = ParamSpec("P")
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @contextmanager
