@@ -12,14 +12,16 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
-import pandas as pd
 
 from analysis.errors import DatabaseBusyError, NotAllowedError, NotFoundError, StallScopeError
 from analysis.settings import get_settings
 from analysis.store.migrate import current, migrate
+
+if TYPE_CHECKING:  # DuckDB imports it with the first frame, and a server that starts waits for nothing
+    import pandas as pd
 
 T = TypeVar("T")
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from analysis.reference.columns import terms
-from analysis.ui.api.operations import OPERATIONS, PREFIX, Operation
+from analysis.ui.api.operations import OPERATIONS, Operation
+from analysis.ui.api.tokens import PREFIX
 
 #: Refusals that every operation may give, and what they mean.
 REFUSALS = {

@@ -10,6 +10,7 @@ from analysis.report.plain import plain
 from analysis.store.database import Database
 from analysis.ui.api import questions
 from analysis.ui.api.questions import Question
+from analysis.ui.api.tokens import PREFIX
 
 #: Bytes of all answers that are kept: a dozen reports, which are the largest.
 KEEP_BYTES = 64 << 20
@@ -105,8 +106,6 @@ def _report(database: Database, asked: questions.ReportQuestion) -> Any:
     text = {"json": to_json, "html": to_html, "csv": to_csv}[asked.format](document)
     return Rendered(text, _MEDIA[asked.format], f"stallscope-report.{asked.format}")
 
-
-PREFIX = "/api/v1"
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(

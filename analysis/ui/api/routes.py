@@ -24,9 +24,9 @@ from analysis.logs import get_logger
 from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.api import openapi, operations, reading, uploads
-from analysis.ui.api.operations import OPERATIONS, PREFIX, Operation, Rendered
+from analysis.ui.api.operations import OPERATIONS, Operation, Rendered
 from analysis.ui.api.questions import Question
-from analysis.ui.api.tokens import Refusal, Tokens
+from analysis.ui.api.tokens import PREFIX, Refusal, Tokens
 from analysis.ui.shell import access
 
 _log = get_logger(__name__)

@@ -10,6 +10,9 @@ from analysis.errors import UsageError, Where
 from analysis.settings import Settings
 from analysis.ui.shell.access import Role
 
+#: Where the programming interface stands on the server.
+PREFIX = "/api/v1"
+
 #: A shorter token could be guessed.
 MIN_LENGTH = 16
 

@@ -12,14 +12,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis.errors import StallScopeError, UsageError, Where
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
-from analysis.ui.api.tokens import Tokens, tokens
+from analysis.ui.api.tokens import PREFIX, Tokens, tokens
 from analysis.ui.server.shield import LOOPBACK
 from analysis.ui.shell import access
 from analysis.ui.shell.access import Role
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 #: Seconds between two looks at whether the server answers, and after which nobody waits any more.
 _LOOK, _LONGEST = 0.1, 300.0
@@ -55,7 +59,7 @@ def _counted(number: int, what: str) -> str:
 
 
 def say_when_ready(address: str, port: int, text: str) -> threading.Thread:
-    """Print a text once the server answers: whoever waits for the line can connect then."""
+    """Print a text once the server answers: whoever waits for the line can connect then. Then warm up."""
 
     def wait() -> None:
         end = time.monotonic() + _LONGEST
@@ -67,6 +71,7 @@ def say_when_ready(address: str, port: int, text: str) -> threading.Thread:
                 time.sleep(_LOOK)
         sys.stdout.write(text)
         sys.stdout.flush()
+        _warm()
 
     thread = threading.Thread(target=wait, name="stallscope-announcing", daemon=True)
     thread.start()
@@ -251,23 +256,62 @@ def login(files: Sequence[str] = ()) -> bool:
     return found
 
 
+class _Interface:
+    """The programming interface, imported with the first question: what it needs costs more than the whole server."""
+
+    def __init__(self, held: Tokens) -> None:
+        self._tokens = held
+        self._router: ASGIApp | None = None
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        import anyio
+
+        router = self._router
+        if router is None:
+            router = await anyio.to_thread.run_sync(self._made)
+        await router(scope, receive, send)
+
+    def _made(self) -> ASGIApp:
+        from starlette.routing import Router
+
+        from analysis.ui.api.routes import Interface
+
+        with self._lock:
+            if self._router is None:
+                self._router = Router(Interface(self._tokens).routes())
+            return self._router
+
+
+def _warm() -> None:
+    """Import what the first page and the first question need, while nobody waits for it."""
+    import plotly.graph_objects  # noqa: F401
+
+    import analysis.ui.api.routes  # noqa: F401
+
+    # What is imported by now stays: looking for garbage in it would stop all readers for a sixth of a second.
+    gc.collect()
+    gc.freeze()
+
+
 def application(app: Path, place: Place) -> object:
     """Return the ASGI application: the pages, and the programming interface beside them."""
     import streamlit as st
     from starlette.middleware import Middleware
+    from starlette.routing import Route
 
-    from analysis.ui.api.routes import Interface
     from analysis.ui.server.shield import Shield
     from analysis.ui.shell import access
 
-    interface = Interface(tokens(get_settings(), exposed=place.exposed))
+    interface = _Interface(tokens(get_settings(), exposed=place.exposed))
     shield = Middleware(
         Shield,
         hosts=place.allowed,
         may_upload=access.may_upload,
         may_count=lambda: not (place.exposed or access.login_configured()),
     )
-    return st.App(app, routes=interface.routes(), middleware=[shield])
+    return st.App(app, routes=[Route(f"{PREFIX}/{{rest:path}}", interface)], middleware=[shield])
 
 
 def _run(app: Path, place: Place, secrets: list[str]) -> int:
@@ -290,9 +334,6 @@ def _run(app: Path, place: Place, secrets: list[str]) -> int:
     made = application(app, place)
     # Work of a page computes without a pause: readers get their turn ten times as often as by default.
     sys.setswitchinterval(_TURN)
-    # What is imported by now stays: looking for garbage in it would stop all readers for a sixth of a second.
-    gc.collect()
-    gc.freeze()
     # Streamlit looks for its configuration beside the program that was started.
     sys.argv = [str(app)]
     try:
