@@ -17,6 +17,7 @@ from analysis.cli import (
     mapping,
     measuring,
     models,
+    plan,
     predicting,
     reproducing,
     serving,
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 
 _MODULES = (
-    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
+    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, plan, reproducing,
     sharing, simulating, campaigning, serving, team,
 )  # fmt: skip
 for _module in _MODULES:

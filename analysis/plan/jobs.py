@@ -93,7 +93,7 @@ def read_jobs(path: Path) -> JobList:
 
 
 def parse_jobs(text: str, name: str = "jobs") -> JobList:
-    """Read a list of jobs from its text.
+    r"""Read a list of jobs from its text.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def parse_jobs(text: str, name: str = "jobs") -> JobList:
 
     Examples
     --------
-    >>> parse_jobs("job,workload,owner\\nmine,bert,ada\\n").jobs[0].owner
+    >>> parse_jobs("job,workload,owner\nmine,bert,ada\n").jobs[0].owner
     'ada'
     """
     where = Where(name)
@@ -230,18 +230,19 @@ def _sacct(text: str, where: Where) -> JobList:
             entry.update(name=row["jobname"], user=row.get("user", ""), state=row.get("state", ""))
         devices = [(one["name"], int(one["count"])) for one in _TRES.finditer(row["alloctres"])]
         # A typed and an untyped entry of one job say the same GPUs.
-        whole = max((count for kind, count in devices if kind == "gpu"), default=0)
+        whole = max((count for gres, count in devices if gres == "gpu"), default=0)
         entry["gpus"] = max(entry["gpus"], whole, min(len(devices), 1))
         for column in ("tresusageinmax", "tresusageinave"):
             for used in _USAGE.finditer(row.get(column, "")):
                 entry["peaks"].append(float(used["value"]) * _MIB[used["unit"]])
-    jobs, without = [], 0
-    for number, entry in found.items():
+    jobs: list[Job] = []
+    without = 0
+    for main, entry in found.items():
         if not entry["gpus"]:
             without += 1
             continue
         peak = max(entry["peaks"], default=math.nan)
-        jobs.append(Job(f"{entry['name']}-{number}", entry["name"], entry["user"], entry["gpus"], peak))
+        jobs.append(Job(f"{entry['name']}-{main}", entry["name"], entry["user"], entry["gpus"], peak))
     notes = [f"{without} jobs without a GPU are left out."] if without else []
     unknown = sum(math.isnan(job.memory_mib) for job in jobs)
     if unknown:

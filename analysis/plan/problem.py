@@ -198,11 +198,11 @@ def check(problem: Problem) -> None:
     if not problem.jobs:
         raise InputRefusedError("there is no job to place", "Give at least one, with the columns job and workload.")
     if sum(kind.count for kind in problem.gpus) <= 0:
-        raise UsageError("there are 0 GPUs to place jobs on", "Say how many of which kind there are: --gpu A100-40GB=4.")
+        raise UsageError("there are 0 GPUs to place jobs on", "Say how many of which kind: --gpu A100-40GB=4.")
     if not 1 <= problem.k <= MOST_TOGETHER:
         raise UsageError(f"{problem.k} jobs on one GPU can't be planned", f"Choose 1 to {MOST_TOGETHER} with --k.")
     if not (math.isfinite(problem.limit) and problem.limit >= 1):
-        raise UsageError(f"a limit of {problem.limit:g} can't be kept", "Give the largest slowdown, 1 or more: --limit 1.2.")
+        raise UsageError(f"a limit of {problem.limit:g} can't be kept", "Give the largest slowdown, 1 or more.")
     if not 0 <= problem.reserve < 1:
         raise UsageError(f"a memory reserve of {problem.reserve:g} is no part of the memory", "Give 0 to 0.9.")
     _check_jobs(problem)
@@ -228,7 +228,8 @@ def _check_jobs(problem: Problem) -> None:
                 f"the thread percentage of job {job.name!r} is {job.threads:g}", "Give more than 0, and at most 100."
             )
         if not any(fits_alone(job, kind) for kind in problem.gpus):
-            largest = max((kind.memory_mib for kind in problem.gpus if math.isfinite(kind.memory_mib)), default=math.nan)
+            sizes = [kind.memory_mib for kind in problem.gpus if math.isfinite(kind.memory_mib)]
+            largest = max(sizes, default=math.nan)
             most = max(kind.count for kind in problem.gpus)
             if job.gpus > most:
                 what = f"job {job.name!r} needs {job.gpus} GPUs of one kind, and there are at most {most}"
@@ -367,7 +368,9 @@ def smallest_conflict(problem: Problem, group: Sequence[Job]) -> list[str]:
     """
     names = {job.name for job in group}
     wishes: list[tuple[str, frozenset[str] | Rule]] = [
-        (f"{' and '.join(sorted(wish))} must share", wish) for wish in sorted(problem.wanted, key=sorted) if wish <= names
+        (f"{' and '.join(sorted(wish))} must share", wish)
+        for wish in sorted(problem.wanted, key=sorted)
+        if wish <= names
     ]
     bans: list[tuple[str, frozenset[str] | Rule]] = []
     for ban in sorted(problem.forbidden, key=sorted):
