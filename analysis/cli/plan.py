@@ -36,9 +36,9 @@ class Objective(StrEnum):
 class Risk(StrEnum):
     """Which figure of a prediction counts."""
 
-    expected = "expected"
-    upper = "upper"
-    probability = "probability"
+    EXPECTED = "expected"
+    UPPER = "upper"
+    PROBABILITY = "probability"
 
 
 _Model = Annotated[
@@ -78,7 +78,7 @@ def plan(
     ] = Objective.stp,
     risk: Annotated[
         Risk, typer.Option("--risk", metavar="R", help="Which figure counts: " + ", ".join(Risk) + ".")
-    ] = Risk.expected,
+    ] = Risk.EXPECTED,
     reserve: _Reserve = 0.05,
     over_limit: Annotated[
         bool,
@@ -92,6 +92,13 @@ def plan(
         typer.Option("--export", metavar="TARGET", help="Also write files for a scheduler; `list` names the targets."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for them.")] = None,
+    gpu_list: Annotated[
+        Path | None,
+        typer.Option("--gpu-list", metavar="FILE", help="Output of `nvidia-smi -L`, for targets that name a GPU."),
+    ] = None,
+    gpus_per_node: Annotated[
+        int, typer.Option("--gpus-per-node", metavar="N", min=1, help="For targets that set up whole nodes.")
+    ] = 1,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
@@ -112,7 +119,10 @@ def plan(
     document = found.to_json()
     written: list[Path] = []
     if target is not None and out is not None:
-        made = exports.export(target.name, found.plan, plan_id=found.plan_id)
+        settings = exports.Settings(
+            found.plan_id, exports.read_gpu_list(gpu_list) if gpu_list is not None else (), gpus_per_node
+        )
+        made = exports.export(target.name, found.plan, settings)
         written = exports.write(made, out)
         document["export"] = {
             "target": target.name, "binding": made.binding, "files": [str(path) for path in written],
@@ -129,13 +139,13 @@ def _show(screen: Screen, found: PlanAnswer, document: dict[str, Any], written: 
     columns = [column("gpu", "GPU"), column("job", "job"), column("workload", "workload"), column("owner", "owner")]
     columns += [column("slowdown", "S", "ratio", low="low", high="high"), column("limit", "limit", "ratio")]
     columns += [column("verdict", "answer"), column("probability", "within the limit", "percent")]
-    screen.table(wording.board(found.plan).to_dict("records"), [*columns, column("evidence", "evidence")])
+    screen.table(wording.board(found.plan), [*columns, column("evidence", "evidence")])
     for one in document["refused"]:
         screen.line(f"{one['job']} waits. {one['why']}")
     columns = [column("way", "compared with"), column("stp", "STP", "number"), column("antt", "ANTT", "ratio")]
     columns += [column("worst", "worst S", "ratio"), column("violations", "beyond the limit", "percent")]
     columns += [column("regret_stp", "STP lost", "percent"), column("waiting", "waiting", "number")]
-    screen.table(wording.compared(found).to_dict("records"), [*columns, column("gpus_used", "GPUs", "number")])
+    screen.table(wording.compared(found), [*columns, column("gpus_used", "GPUs", "number")])
     for note in found.notes:
         screen.line(note)
     if written:
