@@ -73,7 +73,7 @@ def gain(found: Answer) -> str:
     text = f"Mean slowdown {significant(plan.antt)} x, with random partners {significant(random.antt)} x"
     if random.antt_low is not None and random.antt_high is not None:
         text += f" ({significant(random.antt_low)} to {significant(random.antt_high)})"
-    text += f"; beyond their limit {significant(plan.violations)} % against {significant(random.violations)} % of the jobs"
+    text += f"; jobs beyond their limit {significant(plan.violations)} % against {significant(random.violations)} %"
     if best is not None and plan.regret_stp is not None:
         text += f". The best plan by what was measured does {significant(max(plan.regret_stp, 0.0))} % more work"
     return text + "."

@@ -24,7 +24,9 @@ yaml = pytest.importorskip("yaml")
 
 UUIDS = tuple(("A100-40GB", f"GPU-0000000{number}-0000-0000-0000-000000000000") for number in range(4))
 SETTINGS = exports.Settings("abc", UUIDS)
-HOSTILE = ("my job", "a/b", "true", "1e3", 'say "hi"', "$(touch x)", "'; rm -rf /", "línea\nnueva", "-", "A" * 90, "0.5")
+HOSTILE = (
+    "my job", "a/b", "true", "1e3", 'say "hi"', "$(touch x)", "'; rm -rf /", "línea\nnueva", "-", "A" * 90, "0.5",
+)  # fmt: skip
 
 
 def _plan(
@@ -179,10 +181,10 @@ def test_shell_lines_run_and_let_no_name_become_a_command(tmp_path: Path) -> Non
     seen = tmp_path / "seen"
     done = subprocess.run(
         ["sh", str(written[0])], cwd=tmp_path, capture_output=True, text=True, timeout=30,
-        env={"PATH": f"{fake.parent}:/usr/bin:/bin", "JOBS": str(folder), "SEEN": str(seen)},
+        env={"HOME": str(tmp_path), "PATH": f"{fake.parent}:/usr/bin:/bin", "JOBS": str(folder), "SEEN": str(seen)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(seen.read_text().splitlines()) == sorted(name.replace("\n", "\\n") for name in HOSTILE[5:8])
+    assert sorted(seen.read_text().splitlines()) == sorted(name.replace("\n", " ") for name in HOSTILE[5:8])
     assert not (tmp_path / "x").exists()
     assert all(shlex.split(line) for line in text.splitlines() if line.startswith("STALLSCOPE_JOB"))
 

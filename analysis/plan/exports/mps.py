@@ -60,7 +60,7 @@ def shell(plan: Plan, settings: Settings) -> Made:
         ]  # fmt: skip
         together = len(one.members) > 1
         if together:
-            folder = shlex.quote(f"/tmp/stallscope-mps-{dns_name(f'{one.gpu}-{one.index}'.lower())}")
+            folder = f'"${{XDG_RUNTIME_DIR:-$HOME}}"/stallscope-mps-{dns_name(f"{one.gpu}-{one.index}".lower())}'
             lines += [f"export CUDA_MPS_PIPE_DIRECTORY={folder} CUDA_MPS_LOG_DIRECTORY={folder}",
                       f"mkdir -p {folder}", "nvidia-cuda-mps-control -d"]  # fmt: skip
         for member in one.members:
@@ -116,8 +116,8 @@ def toml(plan: Plan, settings: Settings) -> Made:
         kind = next(kind for kind in plan.problem.gpus if kind.name == one.gpu)
         if largest * len(one.members) > kind.memory_mib * (1 - plan.problem.reserve):
             raise refuse(
-                "mps3", f"one memory limit holds for all clients of a server, and {len(one.members)} times {largest} MiB "
-                f"is more than {one.name} has left",
+                "mps3", f"one memory limit holds for all clients of a server, and {len(one.members)} times "
+                f"{largest} MiB is more than {one.name} has left",
                 "Choose the target mps.",
             )  # fmt: skip
         key = dns_name(f"gpu-{one.gpu}-{one.index}".lower())

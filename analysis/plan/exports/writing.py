@@ -114,7 +114,7 @@ def to_yaml(value: Any, indent: int = 0) -> str:
             if isinstance(item, Mapping | list | tuple) and item:
                 parts.append(f"{pad}- {to_yaml(item, indent + 1).lstrip(' ')}")
             else:
-                parts.append(f"{pad}- {_scalar(item)}\n")
+                parts.append(f"{pad}-{_below(item, indent)}")
         return "".join(parts)
     return f"{pad}{_scalar(value)}\n"
 
