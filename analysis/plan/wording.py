@@ -10,6 +10,7 @@ from analysis.numbers import significant
 from analysis.plan.compare import RULES
 from analysis.plan.planner import Answer
 from analysis.plan.solve import Plan
+from analysis.reference import origin
 
 
 def answer(found: Answer) -> str:
@@ -43,8 +44,10 @@ def board(plan: Plan) -> pd.DataFrame:
     rows = [
         {
             "gpu": place.name, "job": one.job.name, "workload": one.job.workload, "owner": one.job.owner,
-            "slowdown": one.slowdown, "low": one.low, "high": one.high, "limit": one.limit,
-            "verdict": place.verdict, "probability": place.probability, "evidence": place.evidence,
+            "slowdown": one.slowdown, "low": one.low if one.low != one.high else None,
+            "high": one.high if one.low != one.high else None, "limit": one.limit, "verdict": place.verdict,
+            "probability": place.probability,
+            "evidence": origin.evidence(place.evidence, simulated=place.simulated) if place.evidence else "",
             "memory_mib": one.job.memory_mib, "stp": place.stp,
         }
         for place in plan.placements for one in place.members

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.plan.exports.targets import TARGETS, Target, export, read_gpu_list, target, write
+from analysis.plan.exports.targets import TARGETS, Target, export, parse_gpu_list, read_gpu_list, target, write
 from analysis.plan.exports.writing import Made, Settings
 
-__all__ = ["TARGETS", "Made", "Settings", "Target", "export", "read_gpu_list", "target", "write"]
+__all__ = ["TARGETS", "Made", "Settings", "Target", "export", "parse_gpu_list", "read_gpu_list", "target", "write"]

@@ -126,9 +126,14 @@ def read_gpu_list(path: Path) -> tuple[tuple[str, str], ...]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputRefusedError("the list of GPUs can't be read", "Save `nvidia-smi -L`.", Where(str(path))) from error
+    return parse_gpu_list(text, str(path))
+
+
+def parse_gpu_list(text: str, name: str | None = None) -> tuple[tuple[str, str], ...]:
+    """Read kinds and UUIDs from the text of `nvidia-smi -L`; ``name`` is what it is called in messages."""
     found = tuple((_kind(one["name"]), one["uuid"]) for one in _LINE.finditer(text))
     if not found:
-        raise InputRefusedError("no line names a GPU with its UUID", "Save `nvidia-smi -L`.", Where(str(path)))
+        raise InputRefusedError("no line names a GPU with its UUID", "Save `nvidia-smi -L`.", Where(name))
     return found
 
 
