@@ -195,7 +195,7 @@ def make_plan(
             f"there is no objective {objective!r} with the risk {risk!r}",
             f"Objectives: {', '.join(rules.OBJECTIVES)}; risks: {', '.join(rules.RISKS)}.",
         )
-    name = dataset or (models.card(database, model_id).dataset if model_id else _only_dataset(database))
+    name = _dataset(database, dataset, model_id)
     how = mechanism or _mechanism(database, name)
     library = sources.workloads(database, Filter(datasets=(name,)))["workload"].astype(str).tolist()
     listed = known_workloads(found, library, f"data set {name}")
@@ -207,6 +207,14 @@ def make_plan(
     plan = solving.solve(problem, figures, time_limit=time_limit, progress=progress, cancelled=cancelled)
     compared = comparison.compare(plan, figures, utilisation(database, name), draws=draws)
     return Answer(plan, tuple(compared), name, model_id, (*listed.notes, *figures.notes, *plan.notes))
+
+
+def _dataset(database: Database, dataset: str | None, model_id: str | None) -> str:
+    """Return the data set that is meant: the one named, the model's, or the only one."""
+    of_model = models.card(database, model_id).dataset if model_id is not None else None
+    if dataset is not None:
+        sources.require_dataset(database, dataset)
+    return dataset or of_model or _only_dataset(database)
 
 
 def _only_dataset(database: Database) -> str:
@@ -312,7 +320,7 @@ def may_join(
     dataset, model_id, mechanism, limit, reserve
         As `make_plan`.
     """
-    name = dataset or (models.card(database, model_id).dataset if model_id else _only_dataset(database))
+    name = _dataset(database, dataset, model_id)
     how = mechanism or _mechanism(database, name)
     kind = rules.gpu_kind(gpu, 1)
     named = [*running, job]
