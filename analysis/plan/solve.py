@@ -44,7 +44,10 @@ MOST_SETS = 600_000
 _WAITING = 100.0
 
 #: Columns that a round of column generation adds, and the rounds.
-_ADDED, _ROUNDS = 20_000, 30
+_ADDED, _ROUNDS = 4_000, 30
+
+#: Columns of each job that it begins with.
+_FIRST = 10
 
 
 @dataclass(frozen=True)
@@ -281,13 +284,12 @@ def solve(
     watch = _Watch(progress, cancelled, time_limit)
     columns = candidates(problem, figures, watch)
     watch.begin()
-    chosen, bound, proven = _search(problem, columns, gap, watch)
+    chosen, value, bound, proven = _search(problem, columns, gap, watch)
     notes = [] if columns.complete else [
         f"More than {MOST_SETS:,} sets would pass the rules: every job kept its gentlest partners, and the gap holds "
         "for those sets alone."
     ]  # fmt: skip
     placements, waiting = _decode(problem, columns, chosen)
-    value = _value(problem, columns, chosen)
     off = None if bound is None else 100 * max(0.0, (value - bound) / max(abs(value), 1e-9))
     if proven:
         off = min(off or 0.0, 100 * gap)
@@ -303,7 +305,7 @@ class _Watch:
     def __init__(
         self, progress: Progress | None, cancelled: Callable[[], bool] | None, time_limit: float
     ) -> None:
-        self._progress, self._cancelled, self._limit = progress, cancelled, time_limit
+        self._progress, self._cancelled, self.limit = progress, cancelled, time_limit
         self._from = time.monotonic()
         self.stopped = False
 
@@ -314,7 +316,7 @@ class _Watch:
     @property
     def left(self) -> float:
         """Seconds left."""
-        return max(0.0, self._limit - (time.monotonic() - self._from))
+        return max(0.0, self.limit - (time.monotonic() - self._from))
 
     def say(self, part: float, text: str) -> bool:
         """Report, and say whether the search may go on."""
@@ -508,13 +510,14 @@ def _costs(problem: Problem, columns: Columns) -> Floats:
 
 def _search(
     problem: Problem, columns: Columns, gap: float, watch: _Watch
-) -> tuple[dict[int, int], float | None, bool]:
-    """Return how often each column is taken, the bound of the objective, and whether the plan is proven."""
+) -> tuple[dict[int, int], float, float | None, bool]:
+    """Return how often each column is taken, what that costs, its bound, and whether the plan is proven."""
     programme = _programme(problem, columns)
     if not len(programme.cost):
-        return {}, None, True
+        return {}, 0.0, None, True
     if problem.objective != "worst":
-        return _best(programme, gap, watch)
+        chosen, bound, proven = _best(programme, gap, watch)
+        return chosen, _total(programme, chosen), bound, proven
     # The smallest largest slowdown: find, by halving, below which threshold just as many jobs still get a GPU.
     worst = np.array([max(slow) for slow in columns.weighed])
     nothing = _Programme(
@@ -538,7 +541,8 @@ def _search(
     finished = {int(which[place]): n for place, n in tried.items()}
     if _total(nothing, finished) <= least + 1e-6:
         chosen = finished
-    return chosen, float(steps[high]) if proven else None, proven
+    value = max((float(worst[place]) for place in chosen), default=1.0)
+    return chosen, value, float(steps[high]) if proven else None, proven
 
 
 def _best(programme: _Programme, gap: float, watch: _Watch) -> tuple[dict[int, int], float | None, bool]:
@@ -611,14 +615,24 @@ def _relax(programme: _Programme, watch: _Watch) -> tuple[float | None, Floats]:
         missing = np.flatnonzero(reduced < -1e-7)
         if not len(missing):
             return float(found.fun or 0.0), np.maximum(reduced, 0.0)
-        # Any prices bound the optimum: what the columns left out could gain is at most this much.
-        limits = programme.counts.sum() * float(reduced.min())
-        bound = max(bound if bound is not None else -math.inf, float(found.fun or 0.0) + limits)
-        if not watch.say(0.1, f"pricing {total:,} sets, round {number + 1}") or watch.left <= 0:
+        # Prices that are lowered until no column is missing bound the optimum too.
+        bound = max(bound if bound is not None else -math.inf, float(found.fun or 0.0) - _excess(programme, reduced))
+        if not watch.say(0.1, f"pricing {total:,} sets, round {number + 1}") or watch.left <= 0.4 * watch.limit:
             break
         added = missing[np.argsort(reduced[missing], kind="stable")[:_ADDED]]
         active = np.union1d(active, added)
     return bound, np.maximum(reduced, 0.0)
+
+
+def _excess(programme: _Programme, reduced: Floats) -> float:
+    """Return by how much the prices of all jobs must be lowered until no column has a reduced cost below 0."""
+    matrix = programme.matrix[: programme.jobs].tocsr()
+    sizes = np.asarray(matrix.sum(axis=0)).ravel()
+    short = np.maximum(-reduced, 0.0) / np.maximum(sizes, 1)
+    each = np.array(
+        [short[matrix.indices[start:stop]].max(initial=0.0) for start, stop in itertools.pairwise(matrix.indptr)]
+    )
+    return float(programme.counts @ each)
 
 
 def _first_columns(programme: _Programme) -> npt.NDArray[np.int64]:
@@ -631,7 +645,7 @@ def _first_columns(programme: _Programme) -> npt.NDArray[np.int64]:
     chosen: set[int] = set()
     for at in range(programme.jobs):
         own = rows.indices[rows.indptr[at] : rows.indptr[at + 1]]
-        chosen.update(own[np.argsort(rank[own], kind="stable")[:25]].tolist())
+        chosen.update(own[np.argsort(rank[own], kind="stable")[:_FIRST]].tolist())
     chosen.update(np.flatnonzero(sizes == 1).tolist())
     return np.array(sorted(chosen), dtype=np.int64)
 
@@ -691,15 +705,6 @@ def _total(programme: _Programme, chosen: dict[int, int]) -> float:
         taken[place] = times
     placed = (programme.matrix @ taken)[: programme.jobs]
     return float(programme.cost @ taken + programme.waiting @ (programme.counts - placed))
-
-
-def _value(problem: Problem, columns: Columns, chosen: dict[int, int]) -> float:
-    """Return what the plan costs in the terms of the bound."""
-    if not columns.members:
-        return 0.0
-    if problem.objective == "worst":
-        return max((max(columns.weighed[place]) for place in chosen), default=1.0)
-    return _total(_programme(problem, columns), chosen)
 
 
 def _decode(
