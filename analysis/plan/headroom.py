@@ -53,16 +53,16 @@ def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets:
     database : Database
         The open database.
     evaluation_id, predictor : str
-        A stored evaluation of pairs, and one of its predictors. Where several divisions into folds predict a pair, the
-        mean of ln S counts: none of them was trained on that pair.
+        A stored evaluation of pairs, and one of its predictors.
     sets, seed
         As `headroom`.
 
     Returns
     -------
     Headroom
-        Of the workloads that no check flags. Both figures minimise the predicted sum of S: maximising the predicted sum
-        of 1/S chases errors of the gentlest pairs and takes less of the STP.
+        Of the workloads that no check flags, the mean over the evaluation's divisions into folds. Both figures minimise
+        the predicted sum of S: maximising the predicted sum of 1/S chases errors of the gentlest pairs and takes less
+        of the STP.
     """
     made = stored.evaluation(database, evaluation_id)
     table = stored.predictions(database, evaluation_id, predictor)
@@ -73,15 +73,25 @@ def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets:
     measured = np.where(matrix.state[square] == MEASURED, matrix.slowdown[square], np.nan)
     np.fill_diagonal(measured, np.nan)
     at = {matrix.workloads[place]: number for number, place in enumerate(kept)}
-    total, count = np.zeros_like(measured), np.zeros_like(measured)
-    for job, others, value in zip(table["workload"], table["co_workloads"], table["predicted"], strict=True):
-        names = [str(name) for name in others]
-        if len(names) == 1 and names[0] != job and job in at and names[0] in at:
-            total[at[job], at[names[0]]] += math.log(value)
-            count[at[job], at[names[0]]] += 1
-    with np.errstate(invalid="ignore"):
-        decided = np.exp(total / count)
-    return headroom(np.where(np.isfinite(decided), measured, np.nan), decided, decided, sets=sets, seed=seed)
+    found = []
+    for _, part in table.groupby("seed"):
+        total, count = np.zeros_like(measured), np.zeros_like(measured)
+        for job, others, value in zip(part["workload"], part["co_workloads"], part["predicted"], strict=True):
+            names = [str(name) for name in others]
+            if len(names) == 1 and names[0] != job and job in at and names[0] in at:
+                total[at[job], at[names[0]]] += math.log(value)
+                count[at[job], at[names[0]]] += 1
+        with np.errstate(invalid="ignore"):
+            decided = np.exp(total / count)
+        known = np.where(np.isfinite(decided), measured, np.nan)
+        found.append(headroom(known, decided, decided, -1 / decided, sets=sets, seed=seed))
+
+    def mean(name: str) -> Any:
+        values = np.mean([getattr(one, name) for one in found], axis=0)
+        return tuple(values.tolist()) if values.ndim else float(values)
+
+    fields = ("antt_taken", "stp_taken", "antt_taken_ci", "stp_taken_ci", "best_partner")
+    return Headroom(found[0].sets, **{name: mean(name) for name in fields})
 
 
 def matchings(count: int) -> list[list[tuple[int, int]]]:
@@ -115,6 +125,7 @@ def headroom(
     measured: Floats,
     decided_antt: Floats,
     decided_stp: Floats,
+    decided_partner: Floats | None = None,
     *,
     size: int = 8,
     sets: int = 200,
@@ -129,6 +140,8 @@ def headroom(
     decided_antt, decided_stp : ndarray
         What each pair is judged by, smaller is better: of ordered pairs for ANTT (the sum of both is minimised), and of
         pairs for STP. Never made from the values that they are held against.
+    decided_partner : ndarray, optional
+        What a single partner is chosen by; as for STP by default.
     size : int
         Jobs of a set, all paired.
     sets : int
@@ -165,7 +178,7 @@ def headroom(
     antt_taken, stp_taken = taken(table)
     return Headroom(
         len(picked), antt_taken, stp_taken, (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
-        _partner_ratio(work, by_stp, known),
+        _partner_ratio(work, by_stp if decided_partner is None else decided_partner + decided_partner.T, known),
     )  # fmt: skip
 
 
