@@ -211,7 +211,7 @@ def precision_and_recall(measured: Floats, probability: Floats, limit: float, sh
     return {
         "pairs": float(len(measured)),
         "share": float(said.sum()),
-        "precision": 100 * both / said.sum() if said.any() else math.nan,
-        "recall": 100 * both / good.sum() if good.any() else math.nan,
+        "precision": 100 * both / float(said.sum()) if said.any() else math.nan,
+        "recall": 100 * both / float(good.sum()) if good.any() else math.nan,
     }
 

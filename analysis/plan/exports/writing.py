@@ -76,7 +76,7 @@ def dns_name(text: str, room: int = 63) -> str:
     Examples
     --------
     >>> dns_name("bert-0"), dns_name("My Job/1")
-    ('bert-0', 'my-job-1-59bb4d')
+    ('bert-0', 'my-job-1-4fc861')
     """
     if len(text) <= room and _LABEL.fullmatch(text):
         return text
