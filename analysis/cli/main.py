@@ -21,6 +21,7 @@ from analysis.cli import (
     models,
     next_runs,
     partners,
+    plan,
     predict,
     report,
     reproduce,
@@ -44,7 +45,7 @@ app = typer.Typer(
 
 _MODULES = (
     import_files, datasets, sources, check, mappings, stalls, matrix, compare, kernels, evaluate, models,
-    predict, next_runs, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
+    predict, next_runs, plan, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

@@ -58,14 +58,24 @@ def document() -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": _ERROR},
+            "schemas": {"Error": _ERROR, **_parts()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
+def _schema(operation: Operation) -> dict[str, Any]:
+    return operation.question.model_json_schema(ref_template="#/components/schemas/{model}")
+
+
+def _parts() -> dict[str, Any]:
+    """Return the schemas that questions are made of."""
+    return {name: part for one in OPERATIONS for name, part in _schema(one).get("$defs", {}).items()}
+
+
 def _operation(operation: Operation) -> dict[str, Any]:
-    schema = operation.question.model_json_schema()
+    schema = _schema(operation)
+    schema.pop("$defs", None)
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -100,7 +110,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 def _answers(operation: Operation) -> dict[str, Any]:
     if operation.name == "report":
         return {media: {} for media in ("application/json", "text/html", "text/csv")}
-    if operation.name == "matrix":
+    if operation.name in ("matrix", "plan", "may-join"):
         return {"application/json": {"schema": {"type": "object"}}}
     return {"application/json": {"schema": {"type": "array", "items": _row(_ROWS.get(operation.name, ()))}}}
 

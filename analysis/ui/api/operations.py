@@ -89,6 +89,41 @@ def _predict(database: Database, asked: questions.PredictQuestion) -> Any:
     return [one.to_json() for one in found]
 
 
+def _plan(database: Database, asked: questions.PlanQuestion) -> Any:
+    import math
+
+    from analysis.plan.jobs import JobList
+    from analysis.plan.planner import make_plan
+    from analysis.plan.problem import Job, gpu_kind
+
+    listed = []
+    for number, one in enumerate(asked.jobs, start=1):
+        if isinstance(one, str):
+            listed.append(Job(f"{one}-{number}", one))
+            continue
+        peak = math.nan if one.peak_memory_mib is None else one.peak_memory_mib
+        name = one.job or f"{one.workload}-{number}"
+        listed.append(
+            Job(name, one.workload, one.owner, one.gpus, peak, one.limit, one.priority, threads=one.threads)
+        )  # fmt: skip
+    gpus = [gpu_kind(name, count) for name, count in asked.gpus.items()]
+    found = make_plan(
+        database, JobList(tuple(listed), "table"), gpus, dataset=asked.dataset, model_id=asked.model,
+        mechanism=asked.mechanism, k=asked.k, limit=asked.limit, objective=asked.objective, risk=asked.risk,
+        reserve=asked.reserve, over_limit=asked.over_limit, time_limit=asked.time_limit,
+    )  # fmt: skip
+    return found.to_json()
+
+
+def _may_join(database: Database, asked: questions.JoinQuestion) -> Any:
+    from analysis.plan.planner import may_join
+
+    return may_join(
+        database, asked.gpu, asked.running, asked.workload, dataset=asked.dataset, model_id=asked.model,
+        mechanism=asked.mechanism, limit=asked.limit, reserve=asked.reserve,
+    ).to_json()  # fmt: skip
+
+
 _MEDIA = {"json": "application/json", "html": "text/html", "csv": "text/csv"}
 
 
@@ -123,6 +158,14 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "predict", "What each job of a set would pay for sharing, and whether they may share.", "POST",
         f"{PREFIX}/predict", questions.PredictQuestion, _predict, sent="json",
+    ),
+    Operation(
+        "plan", "Which jobs go together on which GPU, what that gains, and who waits.", "POST", f"{PREFIX}/plan",
+        questions.PlanQuestion, _plan, sent="json",
+    ),
+    Operation(
+        "may-join", "Whether one job may join what runs on a GPU.", "POST", f"{PREFIX}/may-join",
+        questions.JoinQuestion, _may_join, sent="json",
     ),
     Operation(
         "report", "A report on a data set.", "GET", f"{PREFIX}/report", questions.ReportQuestion, _report, kept=True,

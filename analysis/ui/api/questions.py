@@ -76,3 +76,55 @@ class ImportQuestion(Question):
     dataset: Name = Field(default="own", description="Data set to load into.")
     workload: Name | None = Field(default=None, description="The job that the profiles are of; else the file's name.")
     gpu: Name | None = Field(default=None, description="The GPU of the profiles; else what the file tells.")
+
+
+class JobQuestion(Question):
+    """One job that wants a place."""
+
+    job: Name | None = Field(default=None, description="Its own name; made from the workload when left out.")
+    workload: Name = Field(description="What it runs, as the library names it.")
+    owner: str = Field(default="", max_length=500, description="Under CUDA MPS jobs of different owners never share.")
+    gpus: int = Field(default=1, ge=1, le=1024, description="Whole GPUs that it needs.")
+    peak_memory_mib: float | None = Field(default=None, ge=0, le=1e9, description="As nvidia-smi shows it.")
+    limit: float | None = Field(default=None, ge=1, le=1000, description="Its own limit.")
+    priority: int = Field(default=0, ge=-1000, le=1000, description="Higher is placed first.")
+    threads: float | None = Field(default=None, gt=0, le=100, description="MPS thread percentage of its client.")
+
+
+_MODEL = Field(default=None, description="Id of a trained model for what was not measured.")
+_LIMIT = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that a job may pay.")
+_RESERVE = Field(default=0.05, ge=0, lt=1, description="Part of a GPU's memory that shared jobs leave free.")
+
+
+class PlanQuestion(Question):
+    """Where jobs go."""
+
+    jobs: tuple[Name | JobQuestion, ...] = Field(
+        min_length=1, max_length=2000, description="Jobs, or the names of their workloads."
+    )
+    gpus: dict[str, Annotated[int, Field(ge=0, le=10_000)]] = Field(
+        min_length=1, max_length=32, description="How many GPUs of each kind there are."
+    )
+    dataset: Name | None = Field(default=None, description="Where the figures come from.")
+    model: Name | None = _MODEL
+    mechanism: Name | None = _MECHANISM
+    limit: float = _LIMIT
+    k: int = Field(default=2, ge=1, le=6, description="Most jobs on one GPU.")
+    objective: Literal["stp", "antt", "worst", "fairness", "gpus"] = Field(default="stp", description="Best in what.")
+    risk: Literal["expected", "upper", "probability"] = Field(default="expected", description="Which figure counts.")
+    reserve: float = _RESERVE
+    over_limit: bool = Field(default=False, description="Share beyond the limit rather than let jobs wait.")
+    time_limit: float = Field(default=10.0, gt=0, le=60, description="Seconds for the search.")
+
+
+class JoinQuestion(Question):
+    """Whether one job may join a running GPU."""
+
+    gpu: Name = _GPU
+    workload: Name = Field(description="The workload that would join.")
+    running: tuple[Name, ...] = Field(default=(), max_length=16, description="Workloads that run there.")
+    dataset: Name | None = Field(default=None, description="Where the figures come from.")
+    model: Name | None = _MODEL
+    mechanism: Name | None = _MECHANISM
+    limit: float = _LIMIT
+    reserve: float = _RESERVE

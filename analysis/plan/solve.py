@@ -1,0 +1,761 @@
+"""The best plan: an integer programme over the sets that may share, its bound, and a quick plan to begin with.
+
+Every set of jobs that passes the rules, on every kind of GPU that holds it, is a column; a plan picks columns so that
+no job stands in two of them and no GPU is used twice. Jobs that nothing tells apart are counted and not named, so a
+thousand jobs of sixteen workloads are a small problem. The linear relaxation over all columns (by column generation
+where there are many) gives the bound, a greedy choice along its reduced costs the first plan, HiGHS the last.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+from analysis.errors import CancelledError
+from analysis.interference import metrics
+from analysis.plan import problem as rules
+from analysis.plan.problem import Job, Problem
+from analysis.plan.sets import Decision, Figures, Names, SetFigures, decide
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Progress: TypeAlias = Callable[[float, str], None]
+
+#: Seconds and part of the objective at which the search ends.
+TIME_LIMIT, GAP = 30.0, 1e-4
+
+#: Columns that HiGHS gets at once; of more, those that the relaxation's prices speak for.
+DIRECT = 30_000
+
+#: Sets that are looked at; of more, every job keeps its gentlest partners and the bound holds for those alone.
+MOST_SETS = 600_000
+
+#: What a job costs that gets no GPU; more than any slowdown, so that it comes before the objective.
+_WAITING = 100.0
+
+#: Columns that a round of column generation adds, and the rounds.
+_ADDED, _ROUNDS = 4_000, 30
+
+#: Columns of each job that it begins with.
+_FIRST = 10
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A job on a GPU: its slowdown with the interval, its limit, and whether it stays within it."""
+
+    job: Job
+    slowdown: float
+    low: float | None
+    high: float | None
+    limit: float
+
+    @property
+    def within(self) -> bool:
+        """Whether the expected slowdown is within the limit."""
+        return self.slowdown <= self.limit * (1 + 1e-9)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """One GPU, or the GPUs of one job that needs several, and who is on it.
+
+    Attributes
+    ----------
+    gpu : str
+        The kind.
+    index : int
+        Number of the GPU among those of its kind, from 0; of the first one for a job on several.
+    gpus : int
+        How many GPUs it is.
+    members : tuple of Placed
+        Its jobs.
+    verdict, why, probability
+        The answer for the set; ``alone`` for a job by itself.
+    evidence : str
+        What its figures rest on.
+    simulated : bool
+        Whether a simulator made them.
+    """
+
+    gpu: str
+    index: int
+    members: tuple[Placed, ...]
+    verdict: str = "alone"
+    why: str = ""
+    probability: float | None = None
+    evidence: str = ""
+    simulated: bool = False
+    gpus: int = 1
+
+    @property
+    def name(self) -> str:
+        """The GPU as a reader meets it."""
+        last = f" to {self.index + self.gpus}" if self.gpus > 1 else ""
+        return f"{self.gpu} no. {self.index + 1}{last}"
+
+    @property
+    def stp(self) -> float:
+        """Work done, 1 a job alone."""
+        return sum(1 / one.slowdown for one in self.members)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job that got no GPU, and why."""
+
+    job: Job
+    why: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who goes where, what that gives, and how far it may be from the best.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was asked.
+    placements : tuple of Placement
+        GPUs that are used.
+    waiting : tuple of Waiting
+        Jobs without one.
+    gap : float or None
+        How far, in percent of the objective, the plan may be off the best; 0 when it is the best; None where no bound
+        is known.
+    considered : int
+        Sets that were looked at, on all kinds of GPU.
+    seconds : float
+        What the search took.
+    stopped : bool
+        Whether the search was cancelled, and this is the best plan so far.
+    notes : tuple of str
+        What the reader must know.
+    """
+
+    problem: Problem
+    placements: tuple[Placement, ...]
+    waiting: tuple[Waiting, ...] = ()
+    gap: float | None = None
+    considered: int = 0
+    seconds: float = 0.0
+    stopped: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def members(self) -> tuple[Placed, ...]:
+        """All placed jobs."""
+        return tuple(one for placement in self.placements for one in placement.members)
+
+    @property
+    def stp(self) -> float:
+        """Work done by all GPUs, 1 a job alone."""
+        return sum(placement.stp for placement in self.placements)
+
+    @property
+    def antt(self) -> float:
+        """Mean slowdown of the placed jobs; NaN with none."""
+        return float(np.mean([one.slowdown for one in self.members])) if self.members else math.nan
+
+    @property
+    def worst(self) -> float:
+        """Largest slowdown; NaN with none."""
+        return max((one.slowdown for one in self.members), default=math.nan)
+
+    @property
+    def fairness(self) -> float:
+        """Smallest over largest 1/S of all placed jobs; NaN with none."""
+        return metrics.fairness([one.slowdown for one in self.members]) if self.members else math.nan
+
+    @property
+    def within_limit(self) -> float:
+        """Placed jobs that stay within their limit, in percent; NaN with none."""
+        return 100 * float(np.mean([one.within for one in self.members])) if self.members else math.nan
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs with a job on them."""
+        return sum(placement.gpus for placement in self.placements)
+
+
+@dataclass
+class Columns:
+    """The sets that may stand in a plan, on each kind of GPU."""
+
+    classes: list[list[Job]]
+    members: list[tuple[int, ...]]
+    kinds: list[int]
+    needs: list[int]
+    figures: list[SetFigures | None]
+    decisions: list[Decision | None]
+    slowdowns: list[tuple[float, ...]]
+    weighed: list[tuple[float, ...]]
+    complete: bool = True
+
+    def add(self, members: tuple[int, ...], kind: int, found: tuple[SetFigures, Decision] | None, risk: str) -> None:
+        """Take in a set, with its members' slowdowns in their own order and as the risk weighs them."""
+        size = len(members)
+        slow = (1.0,) * size
+        weighed = slow
+        if found is not None:
+            figures, decision = found
+            slow = _in_order(figures.slowdowns, figures.jobs, [self.classes[at][0].workload for at in members])
+            weighed = slow
+            if risk == "upper":
+                weighed = _in_order(figures.upper, figures.jobs, [self.classes[at][0].workload for at in members])
+            elif risk == "probability":
+                chance = (decision.probability or 0.0) / 100
+                # What misses its limit is counted as taking turns.
+                weighed = tuple(chance * value + (1 - chance) * max(value, size) for value in slow)
+            if not all(map(math.isfinite, weighed)):
+                return
+        self.members.append(members)
+        self.kinds.append(kind)
+        self.needs.append(self.classes[members[0]][0].gpus)
+        self.figures.append(found[0] if found else None)
+        self.decisions.append(found[1] if found else None)
+        self.slowdowns.append(slow)
+        self.weighed.append(weighed)
+
+
+def _in_order(values: Sequence[Any], jobs: Names, wanted: Sequence[str]) -> tuple[Any, ...]:
+    """Return values of a set in the order that its jobs are wanted in."""
+    if tuple(wanted) == jobs:
+        return tuple(values)
+    left: dict[str, list[Any]] = defaultdict(list)
+    for job, value in zip(jobs, values, strict=True):
+        left[job].append(value)
+    return tuple(left[job].pop(0) for job in wanted)
+
+
+def solve(
+    problem: Problem,
+    figures: Figures,
+    *,
+    time_limit: float = TIME_LIMIT,
+    gap: float = GAP,
+    progress: Progress | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Plan:
+    """Find the best plan, or the best within the time.
+
+    Parameters
+    ----------
+    problem : Problem
+        Jobs, GPUs and rules.
+    figures : Figures
+        What sets cost.
+    time_limit : float
+        Seconds for the search; reading figures comes before it.
+    gap : float
+        Part of the objective at which a plan is good enough.
+    progress : callable, optional
+        Called with the part done and a sentence that holds the gap and the time left.
+    cancelled : callable, optional
+        Asked now and then; once true, the best plan so far is returned. A progress callback that raises
+        `CancelledError` does the same.
+
+    Raises
+    ------
+    UsageError, InputRefusedError
+        As `problem.check`.
+
+    Examples
+    --------
+    >>> from analysis.plan.problem import gpu_kind
+    >>> from analysis.plan.sets import of_matrix
+    >>> jobs = tuple(Job(name, name, memory_mib=4096.0) for name in "ab")
+    >>> found = solve(Problem(jobs, (gpu_kind("V100", 1),)), of_matrix("ab", [[2.0, 1.1], [1.2, 2.0]]))
+    >>> [[one.slowdown for one in place.members] for place in found.placements]
+    [[1.1, 1.2]]
+    """
+    rules.check(problem)
+    started = time.monotonic()
+    watch = _Watch(progress, cancelled, time_limit)
+    columns = candidates(problem, figures, watch)
+    watch.begin()
+    chosen, value, bound, proven = _search(problem, columns, gap, watch)
+    notes = [] if columns.complete else [
+        f"More than {MOST_SETS:,} sets would pass the rules: every job kept its gentlest partners, and the gap holds "
+        "for those sets alone."
+    ]  # fmt: skip
+    placements, waiting = _decode(problem, columns, chosen)
+    off = None if bound is None else 100 * max(0.0, (value - bound) / max(abs(value), 1e-9))
+    if proven:
+        off = min(off or 0.0, 100 * gap)
+    return Plan(
+        problem, placements, waiting, off if off is None or off > 1e-7 else 0.0, len(columns.members),
+        time.monotonic() - started, watch.stopped, tuple(notes),
+    )  # fmt: skip
+
+
+class _Watch:
+    """Says how far the search is, and when it must end."""
+
+    def __init__(self, progress: Progress | None, cancelled: Callable[[], bool] | None, time_limit: float) -> None:
+        self._progress, self._cancelled, self.limit = progress, cancelled, time_limit
+        self._from = time.monotonic()
+        self.stopped = False
+
+    def begin(self) -> None:
+        """Start the clock of the search."""
+        self._from = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return max(0.0, self.limit - (time.monotonic() - self._from))
+
+    def say(self, part: float, text: str) -> bool:
+        """Report, and say whether the search may go on."""
+        if not self.stopped:
+            try:
+                if self._progress is not None:
+                    self._progress(part, text)
+                self.stopped = self._cancelled is not None and self._cancelled()
+            except CancelledError:
+                self.stopped = True
+        return not self.stopped
+
+
+def candidates(problem: Problem, figures: Figures, watch: _Watch | None = None) -> Columns:
+    """Return every set that passes the rules and the answer, on every kind of GPU that holds it."""
+    columns = Columns(_classes(problem), [], [], [], [], [], [], [])
+    tied = {job.name for group in rules.groups(problem) for job in group}
+    for at, members in enumerate(columns.classes):
+        if members[0].name not in tied:
+            for number, kind in enumerate(problem.gpus):
+                if rules.fits_alone(members[0], kind):
+                    columns.add((at,), number, None, problem.risk)
+    sets = _sets(problem, columns, tied)
+    for number, kind in enumerate(problem.gpus):
+        if kind.count == 0:
+            continue
+        free = kind.memory_mib * (1 - problem.reserve)
+        peaks = [members[0].memory_mib for members in columns.classes]
+        here = [one for one in sets if sum(peaks[at] for at in one) <= free]
+        _price(problem, figures, columns, number, here, watch)
+    return columns
+
+
+def _price(
+    problem: Problem, figures: Figures, columns: Columns, number: int, sets: list[tuple[int, ...]], watch: _Watch | None
+) -> None:
+    """Ask what sets cost on one kind of GPU and take in those that may share."""
+    first = [members[0] for members in columns.classes]
+    names = [tuple(sorted(first[at].workload for at in one)) for one in sets]
+    gpu = problem.gpus[number].name
+    if watch is not None:
+        watch.say(0.05, f"reading what {len(set(names)):,} sets cost on {gpu}")
+    known = figures.of(gpu, list(dict.fromkeys(names)))
+    decided: dict[tuple[Names, tuple[float, ...]], Decision] = {}
+    tied = {frozenset(job.name for job in group) for group in rules.groups(problem)}
+    for one, jobs in zip(sets, names, strict=True):
+        found = known[jobs]
+        ordered = sorted((first[at].workload, problem.limit_of(first[at])) for at in one)
+        limits = tuple(limit for _, limit in ordered)
+        if (answer := decided.get((jobs, limits))) is None:
+            answer = decided[jobs, limits] = decide(found, limits)
+        wished = bool(tied) and any(group <= {first[at].name for at in one} for group in tied)
+        allowed = answer.verdict == "share" or ((problem.over_limit or wished) and found.ran is not False)
+        if allowed and found.known:
+            columns.add(one, number, (found, answer), problem.risk)
+
+
+def _classes(problem: Problem) -> list[list[Job]]:
+    """Put jobs together that nothing tells apart: they are counted in the programme, and named afterwards."""
+    named = {name for wish in problem.wanted | problem.forbidden for name in wish}
+    found: dict[Any, list[Job]] = {}
+    for job in problem.jobs:
+        memory = None if math.isnan(job.memory_mib) else job.memory_mib
+        key = (
+            job.workload, job.owner, memory, problem.limit_of(job), job.mechanisms, job.gpus, job.priority, job.threads,
+            job.name if job.name in named else "",
+        )  # fmt: skip
+        found.setdefault(key, []).append(job)
+    return list(found.values())
+
+
+def _sets(problem: Problem, columns: Columns, tied: set[str]) -> list[tuple[int, ...]]:
+    """Return the sets of two jobs and more that pass the rules, as classes; larger ones grow from smaller ones."""
+    if problem.k < 2:
+        return []
+    first = [members[0] for members in columns.classes]
+    size = [len(members) for members in columns.classes]
+    may = [at for at, job in enumerate(first) if _may_share(problem, job)]
+    owner = [job.owner if problem.owners_apart else "" for job in first]
+    largest = max((kind.memory_mib for kind in problem.gpus if math.isfinite(kind.memory_mib)), default=0.0)
+    free = largest * (1 - problem.reserve)
+    memory = [job.memory_mib for job in first]
+    partners: dict[int, list[int]] = {
+        a: [
+            b
+            for b in may
+            if b >= a and (b > a or size[a] > 1) and owner[a] == owner[b] and memory[a] + memory[b] <= free
+        ]
+        for a in may
+    }
+    banned = {
+        tuple(sorted((a, b)))
+        for a, b in itertools.combinations(range(len(first)), 2)
+        if rules.pair(first[a].name, first[b].name) in problem.forbidden
+    } if problem.forbidden else set()  # fmt: skip
+    found: list[tuple[int, ...]] = []
+    level: list[tuple[int, ...]] = [(a, b) for a, others in partners.items() for b in others if (a, b) not in banned]
+    for together in range(2, problem.k + 1):
+        if together > 2:
+            allowed = {one for one in found if len(one) == 2}
+            grown: list[tuple[int, ...]] = []
+            for one in level:
+                held = sum(memory[at] for at in one)
+                for b in partners[one[-1]]:
+                    if held + memory[b] > free or not all((a, b) in allowed for a in set(one)):
+                        continue
+                    if one.count(b) >= size[b]:
+                        continue
+                    grown.append((*one, b))
+                if len(found) + len(grown) > MOST_SETS:
+                    columns.complete = False
+                    break
+            level = grown
+        if len(found) + len(level) > MOST_SETS:
+            columns.complete = False
+            level = level[: MOST_SETS - len(found)]
+        found += level
+    return [one for one in found if _whole(problem, [first[at] for at in one], tied)]
+
+
+def _may_share(problem: Problem, job: Job) -> bool:
+    return (
+        job.gpus == 1
+        and bool(job.workload)
+        and math.isfinite(job.memory_mib)
+        and (not job.mechanisms or problem.mechanism.casefold() in {name.casefold() for name in job.mechanisms})
+    )
+
+
+def _whole(problem: Problem, jobs: Sequence[Job], tied: set[str]) -> bool:
+    """Say whether a set heeds the thread percentages, and holds either all jobs that a wish ties together or none."""
+    given = [job.threads for job in jobs if job.threads is not None]
+    if len(given) == len(jobs) and sum(given) > 100:
+        return False
+    if not tied or not any(job.name in tied for job in jobs):
+        return True
+    names = {job.name for job in jobs}
+    return all(names.isdisjoint(group) or group <= names
+               for group in ({job.name for job in one} for one in rules.groups(problem)))  # fmt: skip
+
+
+@dataclass
+class _Programme:
+    """The integer programme: costs, who stands in a column, and how many there are."""
+
+    cost: Floats
+    matrix: Any
+    counts: Floats
+    capacity: Floats
+    waiting: Floats
+
+    @property
+    def jobs(self) -> int:
+        return len(self.counts)
+
+    def part(self, which: npt.NDArray[np.int64]) -> _Programme:
+        return _Programme(self.cost[which], self.matrix[:, which], self.counts, self.capacity, self.waiting)
+
+
+def _programme(problem: Problem, columns: Columns) -> _Programme:
+    rows, places, values = [], [], []
+    for place, members in enumerate(columns.members):
+        for at, number in Counter(members).items():
+            rows.append(at)
+            places.append(place)
+            values.append(number)
+        rows.append(len(columns.classes) + columns.kinds[place])
+        places.append(place)
+        values.append(columns.needs[place])
+    shape = (len(columns.classes) + len(problem.gpus), len(columns.members))
+    matrix = sparse.csc_array((np.array(values, dtype=float), (rows, places)), shape=shape)
+    lowest = min(job.priority for job in problem.jobs)
+    waiting = [_WAITING * (1 + min(members[0].priority - lowest, 9)) for members in columns.classes]
+    return _Programme(
+        _costs(problem, columns), matrix, np.array([len(one) for one in columns.classes], dtype=float),
+        np.array([kind.count for kind in problem.gpus], dtype=float), np.array(waiting),
+    )  # fmt: skip
+
+
+def _costs(problem: Problem, columns: Columns) -> Floats:
+    if problem.objective == "stp":
+        return np.array([-sum(1 / value for value in slow) for slow in columns.weighed])
+    if problem.objective == "fairness":
+        return np.array([-len(slow) * min(slow) / max(slow) for slow in columns.weighed])
+    total = np.array([sum(slow) for slow in columns.weighed])
+    if problem.objective == "gpus":
+        # Among plans with as few GPUs, the one that slows least; all of it weighs less than one GPU.
+        return np.array(columns.needs) + 0.5 * total / max(10.0 * len(problem.jobs), 1.0)
+    return total
+
+
+def _search(
+    problem: Problem, columns: Columns, gap: float, watch: _Watch
+) -> tuple[dict[int, int], float, float | None, bool]:
+    """Return how often each column is taken, what that costs, its bound, and whether the plan is proven."""
+    programme = _programme(problem, columns)
+    if not len(programme.cost):
+        return {}, 0.0, None, True
+    if problem.objective != "worst":
+        chosen, bound, proven = _best(programme, gap, watch)
+        return chosen, _total(programme, chosen), bound, proven
+    # The smallest largest slowdown: find, by halving, below which threshold just as many jobs still get a GPU.
+    worst = np.array([max(slow) for slow in columns.weighed])
+    nothing = _Programme(
+        np.zeros_like(programme.cost), programme.matrix, programme.counts, programme.capacity, programme.waiting
+    )
+    chosen, _, proven = _best(nothing, 1e-9, watch)
+    least = _total(nothing, chosen)
+    steps = np.unique(worst)
+    low, high = 0, int(np.searchsorted(steps, max((worst[place] for place in chosen), default=steps[-1])))
+    while low < high and watch.left > 0 and not watch.stopped:
+        middle = (low + high) // 2
+        which = np.flatnonzero(worst <= steps[middle])
+        tried, _, sure = _best(nothing.part(which), 1e-9, watch)
+        if _total(nothing, {int(which[place]): n for place, n in tried.items()}) <= least + 1e-6:
+            high, chosen = middle, {int(which[place]): n for place, n in tried.items()}
+        else:
+            low, proven = middle + 1, proven and sure
+    proven = proven and low >= high
+    which = np.flatnonzero(worst <= steps[high])
+    tried, _, _ = _best(programme.part(which), gap, watch)
+    finished = {int(which[place]): n for place, n in tried.items()}
+    if _total(nothing, finished) <= least + 1e-6:
+        chosen = finished
+    value = max((float(worst[place]) for place in chosen), default=1.0)
+    return chosen, value, float(steps[high]) if proven else None, proven
+
+
+def _best(programme: _Programme, gap: float, watch: _Watch) -> tuple[dict[int, int], float | None, bool]:
+    """Relax, round, then search: the best plan found, a bound, and whether it is proven to within the gap."""
+    bound, reduced = _relax(programme, watch)
+    best = _greedy(programme, reduced)
+    value = _total(programme, best)
+    if bound is not None and value - bound <= gap * max(abs(value), 1e-9):
+        return best, bound, True
+    which = np.arange(len(programme.cost))
+    exact = True
+    if len(which) > DIRECT:
+        # A column whose reduced cost is above the difference can stand in no better plan.
+        room = value - bound if bound is not None else math.inf
+        which = which[reduced <= room + 1e-9]
+        if len(which) > DIRECT:
+            exact = False
+            which = np.sort(which[np.argsort(reduced[which], kind="stable")[:DIRECT]])
+    part = programme.part(which)
+    spent = 1.0
+    while watch.left > 0 and not watch.stopped:
+        seconds = min(spent, watch.left)
+        last = seconds >= watch.left
+        found = _milp(part, gap, seconds, watch, _told(value, bound, watch))
+        if found is not None and found.x is not None:
+            taken = np.rint(found.x[: len(which)]).astype(int)
+            tried = {int(which[place]): int(taken[place]) for place in np.flatnonzero(taken)}
+            if _total(programme, tried) < value - 1e-12:
+                best, value = tried, _total(programme, tried)
+        if found is not None and exact and found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
+            bound = max(bound if bound is not None else -math.inf, float(found.mip_dual_bound))
+        if found is not None and found.status == 0:
+            # Of a part of the columns the bound is still that of the relaxation.
+            near = bound is not None and value - bound <= 2 * gap * max(abs(value), 1e-9)
+            return best, bound, exact or near
+        if last:
+            break
+        spent *= 4
+    return best, bound, False
+
+
+def _told(value: float, bound: float | None, watch: _Watch) -> str:
+    off = "no bound yet"
+    if bound is not None:
+        off = f"at most {100 * max(0.0, (value - bound) / max(abs(value), 1e-9)):.2f} % off"
+    return f"the plan so far is {off}; {watch.left:.0f} s left"
+
+
+def _relax(programme: _Programme, watch: _Watch) -> tuple[float | None, Floats]:
+    """Return the bound of the linear relaxation over all columns, and the reduced cost of each."""
+    total = len(programme.cost)
+    active = np.arange(total)
+    if total > DIRECT:
+        active = _first_columns(programme)
+    bound: float | None = None
+    reduced = programme.cost.copy()
+    for number in range(_ROUNDS):
+        part = programme.part(active)
+        jobs = part.jobs
+        waiting = sparse.vstack([sparse.eye_array(jobs), sparse.csc_array((len(part.capacity), jobs))])
+        matrix = sparse.hstack([part.matrix, waiting]).tocsr()
+        found = linprog(
+            np.concatenate([part.cost, part.waiting]), A_eq=matrix[:jobs], b_eq=part.counts, A_ub=matrix[jobs:],
+            b_ub=part.capacity, method="highs", options={"time_limit": max(watch.left, 1.0)},
+        )  # fmt: skip
+        if found.status != 0:
+            return bound, reduced
+        prices = np.concatenate([found.eqlin.marginals, found.ineqlin.marginals])
+        reduced = programme.cost - programme.matrix.T @ prices
+        missing = np.flatnonzero(reduced < -1e-7)
+        if not len(missing):
+            return float(found.fun or 0.0), np.maximum(reduced, 0.0)
+        # Prices that are lowered until no column is missing bound the optimum too.
+        bound = max(bound if bound is not None else -math.inf, float(found.fun or 0.0) - _excess(programme, reduced))
+        if not watch.say(0.1, f"pricing {total:,} sets, round {number + 1}") or watch.left <= 0.4 * watch.limit:
+            break
+        added = missing[np.argsort(reduced[missing], kind="stable")[:_ADDED]]
+        active = np.union1d(active, added)
+    return bound, np.maximum(reduced, 0.0)
+
+
+def _excess(programme: _Programme, reduced: Floats) -> float:
+    """Return by how much the prices of all jobs must be lowered until no column has a reduced cost below 0."""
+    matrix = programme.matrix[: programme.jobs].tocsr()
+    sizes = np.asarray(matrix.sum(axis=0)).ravel()
+    short = np.maximum(-reduced, 0.0) / np.maximum(sizes, 1)
+    each = np.array(
+        [short[matrix.indices[start:stop]].max(initial=0.0) for start, stop in itertools.pairwise(matrix.indptr)]
+    )
+    return float(programme.counts @ each)
+
+
+def _first_columns(programme: _Programme) -> npt.NDArray[np.int64]:
+    """Return the columns to begin with: of every job those of the least cost for each of its members."""
+    sizes = programme.matrix[: programme.jobs].sum(axis=0)
+    order = np.argsort(programme.cost / np.maximum(sizes, 1), kind="stable")
+    rows = programme.matrix.tocsr()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    chosen: set[int] = set()
+    for at in range(programme.jobs):
+        own = rows.indices[rows.indptr[at] : rows.indptr[at + 1]]
+        chosen.update(own[np.argsort(rank[own], kind="stable")[:_FIRST]].tolist())
+    chosen.update(np.flatnonzero(sizes == 1).tolist())
+    return np.array(sorted(chosen), dtype=np.int64)
+
+
+def _greedy(programme: _Programme, reduced: Floats) -> dict[int, int]:
+    """Take columns in the order of their reduced cost while jobs and GPUs are left."""
+    matrix = programme.matrix
+    left = np.concatenate([programme.counts, programme.capacity])
+    sizes = np.asarray(matrix[: programme.jobs].sum(axis=0)).ravel()
+    order = np.lexsort((programme.cost / np.maximum(sizes, 1), -sizes, np.round(reduced, 9)))
+    chosen: dict[int, int] = {}
+    indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
+    for place in order.tolist():
+        rows, needs = indices[indptr[place] : indptr[place + 1]], data[indptr[place] : indptr[place + 1]]
+        times = int((left[rows] // needs).min())
+        if times > 0:
+            left[rows] -= times * needs
+            chosen[place] = times
+            if not left[: programme.jobs].any():
+                break
+    return chosen
+
+
+def _milp(programme: _Programme, gap: float, seconds: float, watch: _Watch, said: str) -> Any:
+    """Run HiGHS for some seconds beside this thread, so that a reader can stop it; None when stopped."""
+    jobs, total = programme.jobs, len(programme.cost)
+    waiting = sparse.vstack([sparse.eye_array(jobs), sparse.csc_array((len(programme.capacity), jobs))])
+    matrix = sparse.hstack([programme.matrix, waiting]).tocsc()
+    lower = np.concatenate([programme.counts, np.full(len(programme.capacity), -np.inf)])
+    upper = np.concatenate([programme.counts, programme.capacity])
+    most = np.concatenate([np.full(total, np.inf), programme.counts])
+    result: list[Any] = []
+
+    def run() -> None:
+        result.append(
+            milp(
+                np.concatenate([programme.cost, programme.waiting]),
+                integrality=np.concatenate([np.ones(total), np.zeros(jobs)]), bounds=Bounds(0, most),
+                constraints=LinearConstraint(matrix, lower, upper),
+                options={"time_limit": seconds, "mip_rel_gap": gap},
+            )
+        )  # fmt: skip
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    part = 0.2 + 0.7 * (1 - watch.left / (watch.left + 10))
+    while worker.is_alive():
+        worker.join(0.1)
+        if worker.is_alive() and not watch.say(min(part, 0.95), said):
+            return None
+    return result[0] if result else None
+
+
+def _total(programme: _Programme, chosen: dict[int, int]) -> float:
+    taken = np.zeros(len(programme.cost))
+    for place, times in chosen.items():
+        taken[place] = times
+    placed = (programme.matrix @ taken)[: programme.jobs]
+    return float(programme.cost @ taken + programme.waiting @ (programme.counts - placed))
+
+
+def _decode(
+    problem: Problem, columns: Columns, chosen: dict[int, int]
+) -> tuple[tuple[Placement, ...], tuple[Waiting, ...]]:
+    """Name the jobs of the columns that were taken, and those that wait."""
+    left = [list(members) for members in columns.classes]
+    used = [0] * len(problem.gpus)
+    placements: list[Placement] = []
+    for place in sorted(chosen, key=lambda one: (columns.kinds[one], -len(columns.members[one]), columns.members[one])):
+        for _ in range(chosen[place]):
+            jobs = [left[at].pop(0) for at in columns.members[place]]
+            kind, needs = columns.kinds[place], columns.needs[place]
+            placements.append(
+                placement(
+                    problem, problem.gpus[kind].name, used[kind], jobs, columns.figures[place], columns.decisions[place]
+                )
+            )
+            used[kind] += needs
+    waiting = tuple(Waiting(job, _why(problem, job)) for members in left for job in members)
+    return tuple(placements), waiting
+
+
+def placement(
+    problem: Problem, gpu: str, index: int, jobs: Sequence[Job], figures: SetFigures | None, decision: Decision | None
+) -> Placement:
+    """Put jobs on a GPU, with the figures of their set; alone without."""
+    if figures is None or decision is None:
+        alone = tuple(Placed(job, 1.0, 1.0, 1.0, problem.limit_of(job)) for job in jobs)
+        return Placement(gpu, index, alone, gpus=jobs[0].gpus)
+    names = [job.workload for job in jobs]
+    slow, low, high = (_in_order(one, figures.jobs, names) for one in (figures.slowdowns, figures.lows, figures.highs))
+    members = tuple(
+        Placed(job, slow[at], low[at], high[at], problem.limit_of(job)) for at, job in enumerate(jobs)
+    )  # fmt: skip
+    return Placement(
+        gpu, index, members, decision.verdict, decision.why, decision.probability, figures.evidence, figures.simulated
+    )
+
+
+def _why(problem: Problem, job: Job) -> str:
+    """Say why a job got no GPU."""
+    if job.gpus > 1:
+        return f"It needs {job.gpus} GPUs of one kind, and they are taken."
+    if not job.workload:
+        return "All GPUs are taken, and what it runs is not known: it can't share. Bring a profile of it."
+    if any(job.name in wish for wish in problem.wanted):
+        return "With whom it must share, nothing says what that costs, or no GPU is left. Measure the set."
+    if math.isnan(job.memory_mib):
+        return "All GPUs are taken, and its peak memory is unknown: it never shares. Measure its peak."
+    if problem.k < 2:
+        return "All GPUs are taken, and at most one job a GPU is allowed."
+    return (
+        f"All GPUs are taken, and beside no job that is left the answer is share within {problem.limit_of(job):g} x. "
+        "Raise the limit, add a GPU, or measure more pairs."
+    )

@@ -1,0 +1,351 @@
+"""The parts of the page that places jobs: what is asked, the board that can be edited, the gains, the export."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from analysis.errors import InputRefusedError, StallScopeError
+from analysis.jobs.runner import Progress
+from analysis.numbers import significant
+from analysis.plan import exports, planner, wording
+from analysis.plan.jobs import JobList, parse_jobs
+from analysis.plan.problem import OBJECTIVES, RISKS, GpuKind, Job, gpu_kind
+from analysis.plan.sets import LibraryFigures
+from analysis.plan.solve import Plan
+from analysis.store.database import Database
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns, sources
+from analysis.ui.parts import partners, question
+from analysis.ui.shell import frame, job
+from analysis.ui.shell.markdown import plain, sentence
+from analysis.ui.shell.resources import cached, call_key, database, jobs
+
+#: Up to so many jobs the plan is made while the page is drawn, in as many seconds at most.
+AT_ONCE, SECONDS = 60, 8.0
+
+#: Jobs that the table begins with, and GPUs of the board that are drawn.
+FIRST_JOBS, MOST_DRAWN = 6, 48
+
+#: Where a job stands that has no GPU.
+NOWHERE = "waits"
+KIND = "plan"
+MEASURED_ONLY = "measured sets only"
+_KEEP: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
+
+_ANSWERS: dict[str, planner.Answer] = {}
+
+_COLUMNS: dict[str, Any] = {
+    "job": st.column_config.TextColumn("Job", width="medium", disabled=True),
+    "workload": st.column_config.TextColumn("Workload", width="medium", disabled=True),
+    "owner": st.column_config.TextColumn("Owner", disabled=True),
+    "slowdown": st.column_config.NumberColumn("S, x", format="%.2f", disabled=True),
+    "low": st.column_config.NumberColumn("From, x", format="%.2f", disabled=True),
+    "high": st.column_config.NumberColumn("To, x", format="%.2f", disabled=True),
+    "limit": st.column_config.NumberColumn("Limit, x", format="%.2f", disabled=True),
+    "verdict": st.column_config.TextColumn("Answer", disabled=True),
+    "probability": st.column_config.NumberColumn("Within the limit, %", format="%.0f", disabled=True),
+    "evidence": st.column_config.TextColumn("Evidence", disabled=True),
+}
+_COMPARED: dict[str, Any] = {
+    "way": st.column_config.TextColumn("Way of placing", width="large", pinned=True),
+    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
+    "stp_low": st.column_config.NumberColumn("STP from", format="%.2f"),
+    "stp_high": st.column_config.NumberColumn("STP to", format="%.2f"),
+    "antt": st.column_config.NumberColumn("ANTT, x", format="%.2f"),
+    "antt_low": st.column_config.NumberColumn("ANTT from, x", format="%.2f"),
+    "antt_high": st.column_config.NumberColumn("ANTT to, x", format="%.2f"),
+    "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
+    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
+    "violations": st.column_config.NumberColumn("Beyond the limit, %", format="%.0f"),
+    "regret_stp": st.column_config.NumberColumn("STP lost, %", format="%.1f"),
+    "regret_antt": st.column_config.NumberColumn("ANTT added, %", format="%.1f"),
+    "waiting": st.column_config.NumberColumn("Waiting", format="%.1f"),
+    "gpus_used": st.column_config.NumberColumn("GPUs", format="%.0f"),
+    "draws": st.column_config.NumberColumn("Draws", format="%d"),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be placed, and how."""
+
+    dataset: str
+    jobs: JobList
+    gpus: tuple[GpuKind, ...]
+    model_id: str | None
+    options: tuple[tuple[str, Any], ...]
+
+    def plan(self, opened: Database, progress: Progress | None = None, seconds: float = SECONDS) -> planner.Answer:
+        """Make the plan."""
+        return planner.make_plan(
+            opened, self.jobs, self.gpus, dataset=self.dataset, model_id=self.model_id, progress=progress,
+            time_limit=seconds, **dict(self.options),
+        )  # fmt: skip
+
+
+def gpus_of(dataset: str) -> list[str]:
+    """Return the GPUs on which a data set has co-runs, those with the most runs first."""
+    table = cached(coruns.gpus_and_mechanisms, database(), dataset)
+    runs = table.groupby("gpu")["runs"].sum().sort_values(ascending=False, kind="stable")
+    return [str(name) for name in runs.index]
+
+
+def ask(dataset: str, places: Sequence[str]) -> Asked | None:
+    """Ask for jobs, GPUs and rules; None while there is no job."""
+    with st.container(border=True, key="problem"):
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            listed = _jobs(dataset)
+        with right:
+            gpus = _gpus(places)
+            models = [MEASURED_ONLY, *(card.model_id for card in question.trained(dataset))]
+            model = st.selectbox("What was not measured is told by", models, key="plan-model", **_KEEP)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            limit = partners.ask_limit()
+            k = st.selectbox("Jobs a GPU", ["2", "3", "4"], key="plan-k", width=130, **_KEEP)
+            objective = st.selectbox(
+                "Best in", list(OBJECTIVES), key="plan-objective", format_func=lambda key: OBJECTIVES.get(key, key),
+                **_KEEP,
+            )  # fmt: skip
+            risk = st.selectbox(
+                "By", list(RISKS), key="plan-risk", format_func=lambda key: RISKS.get(key, key), **_KEEP
+            )
+        over = st.toggle(
+            "Share beyond the limit too, rather than let jobs wait", key="plan-over",
+            help="Memory must be known to fit all the same; the jobs that pay more are named.", **_KEEP,
+        )  # fmt: skip
+    if listed is None:
+        return None
+    options = (("k", int(k or 2)), ("limit", limit), ("objective", objective), ("over_limit", over), ("risk", risk))
+    return Asked(dataset, listed, gpus, None if model in (None, MEASURED_ONLY) else str(model), options)
+
+
+def _jobs(dataset: str) -> JobList | None:
+    """Ask for the jobs: a list of theirs, or a table that begins with the first workloads."""
+    given = st.file_uploader(
+        "A list of jobs: CSV, `sacct -P`, `kubectl get pods -o json`", type=["csv", "txt", "json", "tsv"],
+        key="plan-list", max_upload_size=20,
+    )  # fmt: skip
+    if given is not None:
+        try:
+            return parse_jobs(given.getvalue().decode("utf-8-sig"), given.name)
+        except UnicodeDecodeError as error:
+            raise InputRefusedError("the list is no text", "Give a CSV, `sacct -P` output or JSON.") from error
+    table = cached(sources.workloads, database(), Filter(datasets=(dataset,)))
+    names = sorted(table["workload"].astype(str))
+    first = _first(dataset, names)
+    edited = st.data_editor(
+        pd.DataFrame(
+            {
+                "job": [f"job {number}" for number in range(1, len(first) + 1)], "workload": first, "owner": "me",
+                "peak": [math.nan] * len(first), "limit": [math.nan] * len(first),
+            }
+        ),
+        column_config={
+            "job": st.column_config.TextColumn("Job", required=True),
+            "workload": st.column_config.SelectboxColumn("Workload", options=names, required=True, width="medium"),
+            "owner": st.column_config.TextColumn("Owner", help="Under CUDA MPS, jobs of different owners never share."),
+            "peak": st.column_config.NumberColumn(
+                "Peak memory, MiB", min_value=0, help="As nvidia-smi shows it; empty: as measured."
+            ),
+            "limit": st.column_config.NumberColumn("Limit, x", min_value=1.0, max_value=100.0),
+        },
+        num_rows="dynamic", hide_index=True, key=f"plan-jobs-{dataset}",
+    )  # fmt: skip
+    found = tuple(
+        Job(
+            str(row["job"]), str(row["workload"]), str(row["owner"] or ""),
+            memory_mib=float(row["peak"]) if pd.notna(row["peak"]) else math.nan,
+            limit=float(row["limit"]) if pd.notna(row["limit"]) else None,
+        )
+        for row in edited.to_dict("records") if row["job"] and row["workload"]
+    )  # fmt: skip
+    return JobList(found, "table") if found else None
+
+
+def _first(dataset: str, names: Sequence[str]) -> list[str]:
+    """Return the workloads that the table begins with: those that ran together, so that there is something to say."""
+    table = cached(coruns.gpus_and_mechanisms, database(), dataset)
+    gpu = gpus_of(dataset)[0]
+    mechanism = str(table[table["gpu"] == gpu].sort_values("runs", ascending=False)["mechanism"].iloc[0])
+    members = cached(coruns.members, database(), Filter((dataset,), (gpu,), (mechanism,)))
+    ran = members.loc[members["slowdown"].notna(), "workload"].astype(str)
+    chosen = [str(name) for name in ran.value_counts(sort=False).sort_values(ascending=False, kind="stable").index]
+    return (chosen or list(names))[:FIRST_JOBS]
+
+
+def _gpus(places: Sequence[str]) -> tuple[GpuKind, ...]:
+    edited = st.data_editor(
+        pd.DataFrame({"gpu": [places[0]], "count": [4]}),
+        column_config={
+            "gpu": st.column_config.SelectboxColumn("GPU", options=list(places), required=True, width="medium"),
+            "count": st.column_config.NumberColumn("How many", min_value=0, max_value=10_000, step=1, required=True),
+        },
+        num_rows="dynamic", hide_index=True, key=f"plan-gpus-{places[0]}",
+    )  # fmt: skip
+    counts: dict[str, int] = {}
+    for row in edited.to_dict("records"):
+        if row["gpu"] and pd.notna(row["count"]):
+            counts[str(row["gpu"])] = counts.get(str(row["gpu"]), 0) + int(row["count"])
+    return tuple(gpu_kind(name, count) for name, count in counts.items())
+
+
+def answer(asked: Asked) -> planner.Answer | None:
+    """Return the plan; None while it is being made beside the page."""
+    if len(asked.jobs.jobs) <= AT_ONCE:
+        return cached(_made, database(), asked)
+    key = repr(call_key(_made, database(), asked))
+    if key in _ANSWERS:
+        return _ANSWERS[key]
+    opened = database()
+
+    def work(progress: Progress) -> dict[str, Any]:
+        while len(_ANSWERS) > 8:
+            _ANSWERS.pop(next(iter(_ANSWERS)))
+        _ANSWERS[key] = asked.plan(opened, progress, 60.0)
+        return {"jobs": len(asked.jobs.jobs)}
+
+    running = st.session_state.get("plan-job")
+    if running is None or running[0] != key:
+        running = (key, jobs().submit(KIND, {"dataset": asked.dataset, "jobs": len(asked.jobs.jobs)}, work))
+        st.session_state["plan-job"] = running
+    status = job.watch(running[1])
+    if status.finished:
+        job.outcome(status)
+    return _ANSWERS.get(key)
+
+
+def _made(opened: Database, asked: Asked) -> planner.Answer:
+    return asked.plan(opened)
+
+
+def board(asked: Asked, found: planner.Answer) -> Plan:
+    """Show who is where, let a reader move jobs, and return the plan as it stands then."""
+    frame.subheading("Who sits where")
+    places = [
+        f"{kind.name} no. {number + 1}" for kind in found.plan.problem.gpus for number in range(kind.count)
+    ]  # fmt: skip
+    table = wording.board(found.plan)
+    waiting = pd.DataFrame(
+        [{"job": one.job.name, "workload": one.job.workload, "owner": one.job.owner, "gpu": NOWHERE}
+         for one in found.plan.waiting]
+    )  # fmt: skip
+    rows = pd.concat([table, waiting], ignore_index=True) if len(waiting) else table
+    rows["gpu"] = rows["gpu"].str.replace(r" to \d+$", "", regex=True)
+    shown = rows[["gpu", *_COLUMNS]]
+    st.caption("Choose another GPU in the first column to move a job; the cost follows.")
+    edited = st.data_editor(
+        shown,
+        column_config={
+            "gpu": st.column_config.SelectboxColumn("GPU", options=[*places, NOWHERE], required=True, width="medium"),
+            **_COLUMNS,
+        },
+        hide_index=True, key=f"board-{found.plan_id}",
+    )  # fmt: skip
+    frame.download(shown, name="placement")
+    plan = found.plan
+    if not edited["gpu"].equals(shown["gpu"]):
+        plan = _moved(asked, found, dict(zip(edited["job"], edited["gpu"], strict=True)))
+    _cards(plan)
+    for one in plan.waiting:
+        st.markdown(f":orange[:material/hourglass_empty:] **{plain(one.job.name)}** waits. {sentence(one.why)}")
+    return plan
+
+
+def _moved(asked: Asked, found: planner.Answer, where: dict[str, str]) -> Plan:
+    """Judge a board that was changed by hand, and say what the change costs."""
+    kinds = [(f"{kind.name} no. {number + 1}", (kind.name, number)) for kind in found.plan.problem.gpus
+             for number in range(kind.count)]  # fmt: skip
+    by_name = dict(kinds)
+    figures = LibraryFigures(database(), asked.dataset, found.plan.problem.mechanism, asked.model_id)
+    try:
+        plan = planner.moved(
+            found.plan, figures, {name: by_name[gpu] for name, gpu in where.items() if gpu in by_name}
+        )  # fmt: skip
+    except StallScopeError as error:
+        st.error(sentence(error.sentence), icon=":material/block:")
+        return found.plan
+    before, after = found.plan, plan
+    st.info(
+        f"Moved by hand: work done {significant(before.stp)} → **{significant(after.stp)}**, mean slowdown "
+        f"{significant(before.antt)} x → **{significant(after.antt)} x**, worst {significant(before.worst)} x → "
+        f"**{significant(after.worst)} x**, within the limit {significant(before.within_limit)} % → "
+        f"**{significant(after.within_limit)} %**, GPUs {before.gpus_used} → **{after.gpus_used}**.",
+        icon=":material/swap_horiz:",
+    )
+    return plan
+
+
+def _cards(plan: Plan) -> None:
+    """Draw each GPU as a box with its jobs."""
+    drawn = plan.placements[:MOST_DRAWN]
+    look = {"share": "green", "don't": "red", "measure first": "orange", "alone": "gray"}
+    for start in range(0, len(drawn), 4):
+        for column, one in zip(st.columns(4), drawn[start : start + 4], strict=False):
+            with column.container(border=True, height="stretch"):
+                chance = "" if one.probability is None else f", within the limit: {one.probability:.0f} %"
+                st.markdown(f"**{plain(one.name)}**  \n:{look.get(one.verdict, 'gray')}[{one.verdict}]{chance}")
+                for member in one.members:
+                    mark = "" if member.within else " :red[:material/arrow_upward:]"
+                    figure = "alone" if len(one.members) == 1 else f"{significant(member.slowdown)} x"
+                    st.markdown(f"{plain(member.job.name, 60)}: {figure}{mark}")
+                if said := planner.faults(one, plan.problem.mechanism):
+                    st.caption(plain(said, 300))
+    if len(plan.placements) > len(drawn):
+        st.caption(f"{len(plan.placements) - len(drawn)} more GPUs stand in the table.")
+
+
+def gains(found: planner.Answer) -> None:
+    """Show the plan beside simple rules and the measured best."""
+    frame.subheading("What this gains")
+    st.markdown(plain(wording.gain(found), 600))
+    table = wording.compared(found)
+    columns = [name for name in _COMPARED if name in table and table[name].notna().any()]
+    frame.data(table[columns], name="placement-compared", columns=_COMPARED)
+
+
+def export(found: planner.Answer, plan: Plan) -> None:
+    """Offer the plan for a scheduler, as one file or an archive."""
+    frame.subheading("For your scheduler")
+    titles = {
+        one.name: f"{one.title} ({'binding' if one.binding else 'capacity only'})" for one in exports.TARGETS
+    }  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox(
+            "Target", list(titles), key="plan-target", format_func=lambda key: titles.get(key, key), **_KEEP
+        )
+        devices = st.file_uploader(
+            "Output of `nvidia-smi -L`, where GPUs are named", key="plan-devices", type=["txt"], max_upload_size=1
+        )
+    try:
+        known = exports.parse_gpu_list(devices.getvalue().decode("utf-8", "replace")) if devices is not None else ()
+        made = exports.export(str(chosen), plan, exports.Settings(found.plan_id, known))
+    except StallScopeError as error:
+        st.warning(sentence(error.sentence), icon=":material/block:")
+        return
+    for note in made.notes:
+        st.caption(plain(note, 300))
+    name, text = next(iter(made.files.items()))
+    if len(made.files) > 1:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file, content in made.files.items():
+                archive.writestr(file, content)
+        st.download_button(
+            f"Download {len(made.files)} files", packed.getvalue(), f"stallscope-{chosen}.zip", "application/zip",
+            icon=":material/download:", key="plan-download", on_click="ignore",
+        )  # fmt: skip
+    else:
+        st.download_button(
+            "Download", text, name, "text/plain", icon=":material/download:", key="plan-download", on_click="ignore"
+        )
+    with st.expander(f"The first file, {name}", icon=":material/description:"):
+        st.code(text[:20_000], language="yaml" if name.endswith(".yaml") else "bash")
