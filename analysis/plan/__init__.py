@@ -1,0 +1,1 @@
+"""From predictions to decisions: which jobs go together on which GPU, and what that gains over a trace."""
