@@ -143,21 +143,6 @@ def drawn_jobs(
     return made
 
 
-def carried_load(workloads: Sequence[str], speeds: Sequence[float], mean_length_s: float) -> float:
-    """Return the jobs an hour that exclusive use can carry.
-
-    Parameters
-    ----------
-    workloads : sequence of str
-        What jobs are drawn from; only their number counts.
-    speeds : sequence of float
-        Mean speed of each GPU of the cluster relative to the reference GPU.
-    mean_length_s : float
-        Mean length of a job alone on the reference GPU.
-    """
-    return sum(speeds) * 3600.0 / mean_length_s if len(workloads) else 0.0
-
-
 def read_trace(
     path: Path, workloads: Sequence[str] = (), *, steps_per_s: Mapping[str, float] | None = None, seed: int = 0
 ) -> list[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -87,9 +87,27 @@ class PairTable:
                 f"Name one of its {len(self.workloads)} workloads in the trace, such as {self.workloads[0]!r}.",
             ) from None
 
-    def restricted(self, other: PairTable) -> PairTable:
-        """Return these beliefs without the pairs that another table, the truth, has no slowdown for."""
-        return replace(self, slowdown=np.where(np.isnan(other.slowdown), np.nan, self.slowdown))
+    def usable(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the workloads that can run on at least one GPU of a cluster."""
+        kinds = [self.gpus.index(name) for name, count in counts.items() if count]
+        there = ~np.isnan(self.speed[kinds]).all(axis=0)
+        return tuple(name for name, known in zip(self.workloads, there, strict=True) if known)
+
+    def exclusive_capacity(self, counts: Mapping[str, int], mean_length_s: float) -> float:
+        """Return the jobs an hour that a cluster can carry with one job a GPU, every workload equally often.
+
+        Parameters
+        ----------
+        counts : mapping of str to int
+            GPUs of each kind.
+        mean_length_s : float
+            Mean length of a job alone on the reference GPU.
+        """
+        found = 0.0
+        for name, count in counts.items():
+            longer = float(np.nanmean(1.0 / self.speed[self.gpus.index(name)]))
+            found += count * 3600.0 / (mean_length_s * longer)
+        return found
 
 
 def measured(
