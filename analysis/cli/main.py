@@ -18,6 +18,7 @@ from analysis.cli import (
     measuring,
     models,
     predicting,
+    replay,
     reproducing,
     serving,
     sharing,
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 
 _MODULES = (
-    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, reproducing,
+    data, library, checking, mapping, explore, comparing, kernels, predicting, models, measuring, replay, reproducing,
     sharing, simulating, campaigning, serving, team,
 )  # fmt: skip
 for _module in _MODULES:

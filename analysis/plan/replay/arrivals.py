@@ -270,9 +270,7 @@ def _own_rows(rows: csv.DictReader[str], fields: Sequence[str], name: str) -> It
         yield Job(line, workload, now, length, gpus)
 
 
-def _number(
-    text: str | None, what: str, name: str, line: int, *, least: float = 0.0, above: bool = False
-) -> float:
+def _number(text: str | None, what: str, name: str, line: int, *, least: float = 0.0, above: bool = False) -> float:
     try:
         value = float(text or "")
     except ValueError:

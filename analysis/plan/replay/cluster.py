@@ -1,8 +1,8 @@
 """The replay itself: discrete events, jobs that progress at rates which change as their company changes.
 
 Two ways of scheduling. Continuous: a job is placed as soon as it can be and stays until it ends. Rounds: at every
-round's start all jobs are placed anew in their order, as in Gavel; a job that ends within a round frees its place at the
-next one.
+round's start all jobs are placed anew in their order, as in Gavel; a job that ends within a round frees its place at
+the next one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 from analysis.errors import NotEnoughDataError, UsageError
 from analysis.plan.replay.arrivals import Job
 from analysis.plan.replay.pairtable import PairTable
-from analysis.plan.replay.policies import Policy
+from analysis.plan.replay.policies import Judge, Policy
 
 #: Called with the share of jobs done; may raise to cancel.
 Report = Callable[[float], None]
@@ -50,8 +50,8 @@ class Replay:
         Name of the policy.
     jobs : pd.DataFrame
         One row a finished job: number, workload, gpus, arrival_s, start_s (first placed), finish_s, length_s (as asked
-        for, alone on the reference GPU), work_s (what was done, the same measure), busy_s (time on a GPU), alone_s (time
-        the same work takes alone on the GPUs where it ran), shared_s (time with company), gpu (the last).
+        for, alone on the reference GPU), work_s (what was done, the same measure), busy_s (time on a GPU), alone_s
+        (time that the same work takes alone on the GPUs where it ran), shared_s (time with company), gpu (the last).
     segments : pd.DataFrame
         Who was where from when to when, and beside whom; empty unless asked for.
     end_s : float
@@ -82,6 +82,7 @@ class _Seat:
     members: list[int] = field(default_factory=list)
     whole: bool = False  # a part of a job on several GPUs, which nobody joins
     since: float = 0.0
+    shelf: tuple[int, tuple[int, ...]] | None = None  # where it stands among those that jobs may join
 
 
 class Cluster:
@@ -180,7 +181,9 @@ class _Run:
         self.types = [self.truth.position(job.workload) for job in self.jobs]
         kinds = [self.truth.gpus.index(name) for name, count in cluster.counts.items() for _ in range(count)]
         self.seats = [_Seat(number, kind) for number, kind in enumerate(kinds)]
-        self.free = {kind: [seat for seat in reversed(self.seats) if seat.kind == kind] for kind in dict.fromkeys(kinds)}
+        self.free = {
+            kind: [seat for seat in reversed(self.seats) if seat.kind == kind] for kind in dict.fromkeys(kinds)
+        }
         self.speed = self.truth.speed.tolist()
         # Kinds from the fastest to the slowest, for each workload; those on which it was never measured are left out.
         self.preference = [
@@ -209,6 +212,8 @@ class _Run:
         self.keep = segments
         self.segments: list[tuple[Any, ...]] = []
         self.opened: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self.joinable: dict[tuple[int, tuple[int, ...]], dict[int, _Seat]] = {}
+        self.rankings: dict[int, tuple[int, list[tuple[float, tuple[int, tuple[int, ...]]]]]] = {}
         self._rates: dict[tuple[int, tuple[int, ...]], tuple[float, ...]] = {}
 
     def _check(self, cluster: Cluster) -> None:
@@ -369,20 +374,47 @@ class _Run:
         return tuple(self.free[kind].pop() for _ in range(need))
 
     def _join_for(self, own: int) -> _Seat | None:
+        """Return the GPU that a workload joins best; of equal ones that whose jobs came first."""
         judge = self.policy.judge
-        best: _Seat | None = None
-        highest = -math.inf
         if judge is None or self.slots < 2:
             return None
-        for seat in self.seats:
-            if not seat.members or seat.whole or len(seat.members) >= self.slots:
-                continue
-            score = judge.score(seat.kind, tuple(self.types[i] for i in seat.members), own, self.rng)
-            if score is None:
-                continue
-            if score > highest or (score == highest and best is not None and seat.members < best.members):
-                highest, best = score, seat
+        if judge.draws:
+            found = [(judge.score(*key, own, self.rng), seats) for key, seats in self.joinable.items() if seats]
+            able = [seat for score, seats in found if score is not None for seat in seats.values()]
+            return self.rng.choice(able) if able else None
+        best: _Seat | None = None
+        highest = -math.inf
+        for score, key in self._ranking(own, judge):
+            if score < highest:
+                break
+            for seat in self.joinable[key].values():
+                if best is None or seat.members < best.members:
+                    best, highest = seat, score
+                break
         return best
+
+    def _ranking(self, own: int, judge: Judge) -> list[tuple[float, tuple[int, tuple[int, ...]]]]:
+        """Return the sets that a workload may join, the best first, of all that there ever were."""
+        known, ranking = self.rankings.get(own, (0, []))
+        if known < len(self.joinable):
+            scores = ((judge.score(*key, own, self.rng), key) for key in self.joinable)
+            ranking = sorted(
+                ((score, key) for score, key in scores if score is not None), key=lambda one: one[0], reverse=True
+            )
+            self.rankings[own] = (len(self.joinable), ranking)
+        return ranking
+
+    def _shelve(self, seat: _Seat) -> None:
+        """Offer a GPU to jobs that may join, by what runs on it."""
+        if self.slots > 1 and seat.members and not seat.whole and len(seat.members) < self.slots:
+            key = (seat.kind, tuple(self.types[i] for i in seat.members))
+            self.joinable.setdefault(key, {})[seat.number] = seat
+            seat.shelf = key
+
+    def _unshelve(self, seat: _Seat) -> None:
+        if seat.shelf is not None:
+            del self.joinable[seat.shelf][seat.number]
+            seat.shelf = None
 
     def _start(self, i: int, seats: tuple[_Seat, ...], now: float) -> None:
         for seat in seats:
@@ -402,23 +434,34 @@ class _Run:
             self._restart(seats[0], now)
 
     def _open(self, seat: _Seat, now: float) -> None:
+        self._shelve(seat)
         if self.keep:
             self.opened[seat.number] = (now, tuple(seat.members))
 
     def _close(self, seat: _Seat, now: float) -> None:
+        self._unshelve(seat)
         found = self.opened.pop(seat.number, None)
         if found is None or found[0] == now:
             return
         for i in found[1]:
             beside = ", ".join(self.jobs[other].workload for other in found[1] if other != i)
             self.segments.append(
-                (self.truth.gpus[seat.kind], seat.number, self.jobs[i].number, self.jobs[i].workload, found[0], now, beside)
+                (
+                    self.truth.gpus[seat.kind],
+                    seat.number,
+                    self.jobs[i].number,
+                    self.jobs[i].workload,
+                    found[0],
+                    now,
+                    beside,
+                )
             )
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def _rounds(self, length: float) -> None:
-        now, coming, active = 0.0, 0, []
+        now, coming = 0.0, 0
+        active: list[int] = []
         changed = False
         while self.awaited and (active or coming < len(self.jobs)):
             if not active and coming < len(self.jobs):

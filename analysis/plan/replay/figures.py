@@ -44,8 +44,8 @@ def figures(replay: Replay, limit: float, watched: tuple[int, int] | None = None
     Returns
     -------
     dict
-        The names of `FIGURES`; NaN where no job ended. JCT (job completion time) is from arrival to end; the slowdown of
-        a job is its time on GPUs over the time that the same work takes alone on them.
+        The names of `FIGURES`; NaN where no job ended. JCT (job completion time) is from arrival to end; the
+        slowdown of a job is its time on GPUs over the time that the same work takes alone on them.
     """
     jobs = replay.jobs
     if watched is not None:

@@ -151,10 +151,12 @@ def reproduce(
     ]
     kept = [_kept(hours, rate, seed) for rate in keep_at for seed in KEEP_SEEDS]
     clipped = int((truth.slowdown[0] == 1.0).sum())
-    return Reproduction(rows, kept, predictor, (
-        "Gavel's setting, reproduced: the trace is made again with seed 0, which the published figures fit.",
-        f"{clipped:,} of the V100's directed pairs have S exactly 1: they were clipped, and flatter sharing.", *truth.notes,
-    ))  # fmt: skip
+    notes = (
+        f"Gavel's setting, reproduced: the trace is made again with seed {SEED}, which the published figures fit.",
+        f"{clipped:,} of the V100's directed pairs have S exactly 1: they were clipped, and flatter sharing.",
+        *truth.notes,
+    )
+    return Reproduction(rows, kept, predictor, notes)
 
 
 def _policy(name: str, truth: PairTable, predicted: PairTable | None) -> policies.Policy:
@@ -195,5 +197,7 @@ def in_words(found: Reproduction) -> str:
             parts.append(f"{_TITLES[name]} at most {max(off):.1f} % off the published figures (bar {bar:g} %)")
     if found.kept:
         least = min(row["kept"] for row in found.kept)
-        parts.append(f"deciding by {found.predictor} keeps at least {least:.0f} % of the oracle's gain (bar {KEEP:g} %)")
+        parts.append(
+            f"deciding by {found.predictor} keeps at least {least:.0f} % of the oracle's gain (bar {KEEP:g} %)"
+        )
     return "Gavel's setting, reproduced: " + "; ".join(parts) + "."

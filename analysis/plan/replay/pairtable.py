@@ -91,7 +91,7 @@ class PairTable:
         """Return the workloads that can run on at least one GPU of a cluster."""
         kinds = [self.gpus.index(name) for name, count in counts.items() if count]
         there = ~np.isnan(self.speed[kinds]).all(axis=0)
-        return tuple(name for name, known in zip(self.workloads, there, strict=True) if known)
+        return tuple(name for name, known in zip(self.workloads, there.tolist(), strict=True) if known)
 
     def exclusive_capacity(self, counts: Mapping[str, int], mean_length_s: float) -> float:
         """Return the jobs an hour that a cluster can carry with one job a GPU, every workload equally often.
@@ -162,7 +162,7 @@ def measured(
             f"no workload of {dataset} was measured alone on {', '.join(kinds)}", "Name one GPU with --gpu G=N."
         )
     base = _reference(kinds, alone, reference, available, dataset)
-    known = ~np.isnan(alone[base])
+    known: list[bool] = (~np.isnan(alone[base])).tolist()
     lost = [name for name, there in zip(names, known, strict=True) if not there]
     if lost:
         notes = [*notes, f"Without a time alone on {kinds[base]}, so left out: {', '.join(lost)}."]
@@ -174,18 +174,24 @@ def measured(
     if np.isnan(slowdown).all():
         raise NotEnoughDataError(f"{dataset} has no measured pair under {how}", "Import co-runs of pairs first.")
     return PairTable(
-        tuple(names), tuple(kinds), speed, slowdown, None, dataset, how, kinds[base],
-        {name: float(alone[base, i]) for i, name in zip(at, names, strict=True) if name in steps}, any(one.simulated for one in matrices), (*notes, *_gaps(matrices)),
-    )  # fmt: skip
+        tuple(names),
+        tuple(kinds),
+        speed,
+        slowdown,
+        dataset=dataset,
+        mechanism=how,
+        reference=kinds[base],
+        steps_per_s={name: float(alone[base, i]) for i, name in zip(at, names, strict=True) if name in steps},
+        simulated=any(one.simulated for one in matrices),
+        notes=(*notes, *_gaps(matrices)),
+    )
 
 
 def _reference(kinds: Sequence[str], alone: Array, wanted: str | None, available: Sequence[str], dataset: str) -> int:
     if wanted is not None:
         name = resolve_gpus(wanted, available, dataset)[0]
         if name not in kinds:
-            raise UsageError(
-                f"{name} is the reference of job lengths and not in the cluster", "Add it to the cluster."
-            )
+            raise UsageError(f"{name} is the reference of job lengths and not in the cluster", "Add it to the cluster.")
         return list(kinds).index(name)
     with np.errstate(invalid="ignore"):
         best = alone / np.nanmax(alone, axis=0, keepdims=True)

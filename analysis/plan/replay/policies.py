@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -38,7 +38,9 @@ PREDICTING, RISK = ("prediction", "prediction-risk"), ("prediction-risk",)
 
 
 class Judge(Protocol):
-    """Says whether a job may join running ones, and how good that is."""
+    """Says whether a job may join running ones, and how good that is; ``draws`` takes any that may at random."""
+
+    draws: ClassVar[bool] = False
 
     def score(self, gpu: int, members: tuple[int, ...], workload: int, rng: Random) -> float | None:
         """Return a score, larger is better, or None where the job may not join."""
@@ -74,11 +76,13 @@ class Policy:
 class RandomJudge:
     """Any pair that runs at all, at random."""
 
+    draws: ClassVar[bool] = True
+
     truth: PairTable
 
     def score(self, gpu: int, members: tuple[int, ...], workload: int, rng: Random) -> float | None:
-        """Return a random score."""
-        return None if math.isnan(self.truth.stp(gpu, (*members, workload))) else rng.random()
+        """Return 0 where the set runs."""
+        return None if math.isnan(self.truth.stp(gpu, (*members, workload))) else 0.0
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,8 @@ class SlowdownJudge:
     share_at : float or None
         Decide by the probability that both stay within the limit instead of by the limit itself.
     """
+
+    draws: ClassVar[bool] = False
 
     table: PairTable
     least_stp: float = LEAST_STP
@@ -130,6 +136,8 @@ class UtilisationJudge:
 
     The rule of utilisation-based packing (as in Horus and Lucid).
     """
+
+    draws: ClassVar[bool] = False
 
     truth: PairTable
     utilisation: Array

@@ -140,6 +140,7 @@ class Study:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the segments as plain values."""
+
         def plain(table: pd.DataFrame) -> list[dict[str, Any]]:
             objects = table.astype(object)
             return [
