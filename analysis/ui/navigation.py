@@ -58,6 +58,10 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("explain", "Predict", "Explain", "pages/predict/explain.py", "waterfall_chart", ("dataset",)),
     PageSpec("models", "Predict", "Models", "pages/predict/models.py", "deployed_code", ("dataset",)),
     PageSpec("measure-next", "Predict", "Measure next", "pages/predict/measure_next.py", "straighten", ("dataset",)),
+    PageSpec(
+        "cluster-replay", "Plan", "Cluster replay", "pages/plan/cluster_replay.py", "timeline",
+        ("dataset", "gpu", "mechanism"),
+    ),
     PageSpec("gpu", "Live", "GPU", "pages/live/gpu.py", "monitor_heart"),
     PageSpec("report", "Report", "Report", "pages/report/report.py", "description", ("dataset", "gpu", "mechanism")),
     PageSpec("guide", "Help", "Guide", "pages/help/guide.py", "school"),
