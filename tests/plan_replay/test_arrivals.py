@@ -67,8 +67,14 @@ def test_gavels_trace_has_steps_that_become_seconds(tmp_path: Path) -> None:
 
 
 def test_openb_names_no_workloads(tmp_path: Path) -> None:
-    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
-    rows = ["p0,1,1,1,460,,LS,Running,100,400,150", "p1,1,1,0,0,,LS,Running,100,400,150", "p2,1,1,2,1000,,BE,Failed,90,,"]
+    head = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
+    rows = [
+        "p0,1,1,1,460,,LS,Running,100,400,150",
+        "p1,1,1,0,0,,LS,Running,100,400,150",
+        "p2,1,1,2,1000,,BE,Failed,90,,",
+    ]
     path = write(tmp_path, "\n".join([head, *rows, "p3,1,1,2,1000,,LS,Succeeded,160,260,160"]))
     jobs = read_trace(path, ("a", "b"))
     assert [(job.arrival_s, job.length_s, job.gpus) for job in jobs] == [(0.0, 250.0, 1), (60.0, 100.0, 2)]
