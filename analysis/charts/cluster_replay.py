@@ -91,6 +91,8 @@ def gantt(segments: pd.DataFrame, *, theme: str = "light") -> go.Figure:
         The background.
     """
     shown = segments.sort_values(["start_s", "place", "number"]).head(MOST_BARS)
+    # Those that begin together on one GPU share its row: the first above, the next below.
+    shown = shown.assign(lane=shown.groupby(["place", "start_s"]).cumcount() % 2)
     places = shown[["place", "gpu"]].drop_duplicates().sort_values("place")
     rows = {int(place): f"{gpu} #{int(place) + 1}" for place, gpu in zip(places["place"], places["gpu"], strict=True)}
     colours = categories(theme)
@@ -99,7 +101,7 @@ def gantt(segments: pd.DataFrame, *, theme: str = "light") -> go.Figure:
     labels = dict(zip(names, unique_labels(names), strict=True))
     for place, name in enumerate(names):
         mine = shown[shown["workload"] == name]
-        lane = np.array([_lane(row.number, row.place, row.start_s, shown) for row in mine.itertuples()])
+        lane = mine["lane"].to_numpy()
         drawn.add_trace(
             go.Bar(
                 y=[rows[int(at)] for at in mine["place"]],
@@ -134,9 +136,3 @@ def gantt(segments: pd.DataFrame, *, theme: str = "light") -> go.Figure:
     shared = int((shown["beside"] != "").sum())
     alt = f"Who ran on which GPU when: {len(shown):,} stretches on {len(rows):,} GPUs, {shared:,} of them shared."
     return finish(drawn, alt=alt, theme=theme, height=_HEAD + _ROW * max(2 * len(rows), 6))
-
-
-def _lane(number: int, place: int, start: float, segments: pd.DataFrame) -> int:
-    """Return the place of a stretch among those that begin with it on the same GPU."""
-    together = segments[(segments["place"] == place) & (segments["start_s"] == start)]
-    return int((together["number"] < number).sum()) % 2

@@ -30,7 +30,7 @@ REPLAY = "replay"
 #: What the page shows before anybody asks: small enough to be there at once, so a cheap predictor decides.
 QUICK_POLICIES = ("fifo-best", "random", "prediction", "oracle")
 QUICK_PREDICTOR = "effects"
-QUICK = {"loads": (0.75, 1.0, 1.25), "jobs": 60, "seeds": 3}
+QUICK_LOADS, QUICK_JOBS = (0.75, 1.0, 1.25), 60
 
 _ARRIVALS = {"poisson": "Poisson", "at-once": "All at once", "bursts": "In bursts"}
 
@@ -38,9 +38,14 @@ _ARRIVALS = {"poisson": "Poisson", "at-once": "All at once", "bursts": "In burst
 def quick(opened: Database, dataset: str, gpu: str, mechanism: str | None) -> Study:
     """Replay a few small cases at once."""
     request = Request(
-        dataset, {gpu: study.GPUS}, QUICK_POLICIES, predictor=QUICK_PREDICTOR, mechanism=mechanism,
-        loads=QUICK["loads"], jobs=QUICK["jobs"], seeds=QUICK["seeds"],
-    )  # type: ignore[arg-type]  # fmt: skip
+        dataset,
+        {gpu: study.GPUS},
+        QUICK_POLICIES,
+        predictor=QUICK_PREDICTOR,
+        mechanism=mechanism,
+        loads=QUICK_LOADS,
+        jobs=QUICK_JOBS,
+    )
     return study.run(opened, request)
 
 

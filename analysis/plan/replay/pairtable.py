@@ -90,8 +90,8 @@ class PairTable:
     def usable(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         """Return the workloads that can run on at least one GPU of a cluster."""
         kinds = [self.gpus.index(name) for name, count in counts.items() if count]
-        there = ~np.isnan(self.speed[kinds]).all(axis=0)
-        return tuple(name for name, known in zip(self.workloads, there.tolist(), strict=True) if known)
+        there = np.flatnonzero(~np.isnan(self.speed[kinds]).all(axis=0))
+        return tuple(self.workloads[i] for i in there)
 
     def exclusive_capacity(self, counts: Mapping[str, int], mean_length_s: float) -> float:
         """Return the jobs an hour that a cluster can carry with one job a GPU, every workload equally often.
