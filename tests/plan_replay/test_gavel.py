@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
 import pytest
 
 from analysis.ingest.importer import import_paths
-from analysis.plan.replay import gavel
+from analysis.plan.replay import gavel, study
 from analysis.store.database import Database
 
 
@@ -36,3 +37,16 @@ def test_every_published_figure_and_what_predictions_keep(database: Database, da
     assert all(row["within_bar"] for row in found.rows)
     assert len(found.kept) == 4
     assert all(row["within_bar"] for row in found.kept)
+
+
+@pytest.mark.skipif(not os.environ.get("STALLSCOPE_SLOW"), reason="minutes; set STALLSCOPE_SLOW=1")
+def test_deciding_by_predictions_is_near_the_oracle_and_below_every_rule(database: Database, datasets: Path) -> None:
+    reports = import_paths(database, [datasets / "gavel_oracle_throughputs.json"], dataset="gavel-oracle")
+    assert reports[0].status == "loaded"
+    request = study.Request(
+        "gavel-oracle", {"V100": 8}, ("fifo", "fifo-best", "random", "prediction", "oracle"),
+        loads=(1.25,), seeds=20, limit=math.inf,
+    )  # fmt: skip
+    table = study.run(database, request).summary().set_index("policy")["mean_jct_h"]
+    assert table["prediction"] <= 1.1 * table["oracle"]
+    assert table["prediction"] < table[["fifo", "fifo-best", "random"]].min()
