@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,12 +45,15 @@ def reproduce(
         list[float] | None,
         typer.Option("--rate", metavar="R", help="gavel: only these of the published jobs an hour."),
     ] = None,
+    least_stp: Annotated[
+        float, typer.Option("--least-stp", metavar="X", help="gavel: predicted STP above which jobs share.")
+    ] = 1.5,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
     """Repeat published figures: KACE's evaluation beside a sound one, or Gavel's cluster setting side by side."""
     if what is Published.gavel:
-        return _gavel(dataset or "gavel-sim", predictor, rate or [], db)
+        return _gavel(dataset or "gavel-sim", predictor, rate or [], least_stp, db)
     if rate:
         raise UsageError("--rate is about gavel", "Give it with `stallscope reproduce gavel`.")
     from analysis.predict.kace_as_published import in_words
@@ -68,7 +72,7 @@ def reproduce(
     return Answer(rows, show)
 
 
-def _gavel(dataset: str, predictor: str, rates: list[float], db: Any) -> Answer:
+def _gavel(dataset: str, predictor: str, rates: list[float], least_stp: float, db: Path | None) -> Answer:
     from analysis.plan.replay import gavel
 
     unknown = [rate for rate in rates if rate not in gavel.BEST_GPU]
@@ -76,7 +80,9 @@ def _gavel(dataset: str, predictor: str, rates: list[float], db: Any) -> Answer:
         published = ", ".join(f"{rate:g}" for rate in gavel.BEST_GPU)
         raise UsageError(f"no figure is published at {unknown[0]:g} jobs an hour", f"Choose of {published}.")
     with opened(db) as database:
-        found = gavel.reproduce(database, dataset, predictor, rates=rates, progress=progress_line())
+        found = gavel.reproduce(
+            database, dataset, predictor, rates=rates, least_stp=least_stp, progress=progress_line()
+        )
     return Answer(found.to_json(), lambda screen: _show_gavel(screen, found))
 
 

@@ -94,6 +94,7 @@ def reproduce(
     predictor: str = DEFAULT,
     *,
     rates: Sequence[float] = (),
+    least_stp: float = LEAST_STP,
     progress: Progress | None = None,
     n_jobs: int = 1,
 ) -> Reproduction:
@@ -109,6 +110,8 @@ def reproduce(
         Whose out-of-fold predictions decide in the last part.
     rates : sequence of float
         Only these of the published jobs an hour.
+    least_stp : float
+        Predicted STP above which jobs share in the last part; the oracle keeps Gavel's `LEAST_STP`.
     progress : callable, optional
         Called with the fraction done and a message; may raise to cancel.
     n_jobs : int
@@ -137,7 +140,7 @@ def reproduce(
         (name, rate, seed) for rate in keep_at for seed in KEEP_SEEDS for name in ("fifo-best", "oracle", "prediction")
     ]
     wanted = list(dict.fromkeys(wanted))
-    tasks = [_Task(cluster, _policy(name, truth, predicted), rate, seed) for name, rate, seed in wanted]
+    tasks = [_Task(cluster, _policy(name, truth, predicted, least_stp), rate, seed) for name, rate, seed in wanted]
     hours: dict[tuple[str, float, int], float] = {}
     for number, found in execution.run(
         _mean_jct, tasks, lambda fraction, message: report(0.2 + 0.8 * fraction, message), n_jobs=n_jobs
@@ -156,14 +159,18 @@ def reproduce(
         f"{clipped:,} of the V100's directed pairs have S exactly 1: they were clipped, and flatter sharing.",
         *truth.notes,
     )
+    if keep_at:
+        notes += (
+            f"Predictions share above an STP of {least_stp:g}, the oracle above {LEAST_STP:g}. In strict order a refusal "
+            "holds up everybody behind, so a lower threshold gains more, for the oracle as well.",
+        )
     return Reproduction(rows, kept, predictor, notes)
 
 
-def _policy(name: str, truth: PairTable, predicted: PairTable | None) -> policies.Policy:
-    """Make a policy with Gavel's rule: sharing is worth it from an STP of 1.5 on, without a limit, in strict order."""
-    return policies.make(
-        name, truth, predicted=predicted, least_stp=LEAST_STP, limit=math.inf, overtake=False
-    )  # fmt: skip
+def _policy(name: str, truth: PairTable, predicted: PairTable | None, least_stp: float) -> policies.Policy:
+    """Make a policy with Gavel's rule: sharing is worth it from an STP on, without a limit, in strict order."""
+    least = least_stp if name == "prediction" else LEAST_STP
+    return policies.make(name, truth, predicted=predicted, least_stp=least, limit=math.inf, overtake=False)
 
 
 def _mean_jct(task: _Task) -> float:
