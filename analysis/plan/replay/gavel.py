@@ -161,8 +161,8 @@ def reproduce(
     )
     if keep_at:
         notes += (
-            f"Predictions share above an STP of {least_stp:g}, the oracle above {LEAST_STP:g}. In strict order a refusal "
-            "holds up everybody behind, so a lower threshold gains more, for the oracle as well.",
+            f"Predictions share above an STP of {least_stp:g}, the oracle above {LEAST_STP:g}. In strict order a "
+            "refusal holds up everybody behind, so a lower threshold gains more, for the oracle as well.",
         )
     return Reproduction(rows, kept, predictor, notes)
 
