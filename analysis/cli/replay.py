@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import DatasetOption, DbOption, JsonOption, MaybeMechanismOption
-from analysis.cli.running import INTERRUPTED, Answer, answers, opened, progress_line
+from analysis.cli.running import DONE, REFUSED, Answer, answers, opened, progress_line
 from analysis.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def replay(
     with opened(db) as database, dask.connected(cluster) as backend:
         found = run(database, request, progress_line(), n_jobs=threads, backend=backend, stop=(KeyboardInterrupt,))
     return Answer(
-        found.to_json(), lambda screen: _show(screen, found), INTERRUPTED if found.cancelled else 0
+        found.to_json(), lambda screen: _show(screen, found), REFUSED if found.cancelled else DONE
     )  # fmt: skip
 
 
