@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.errors import UsageError
 from analysis.plan.replay import beliefs, pairtable, policies
-from analysis.plan.replay.arrivals import BURST, Job, drawn_jobs, read_trace
+from analysis.plan.replay.arrivals import Job, drawn_jobs, read_trace
 from analysis.plan.replay.cluster import SEGMENT_COLUMNS, Cluster
 from analysis.plan.replay.figures import FIGURES, figures, summary
 from analysis.plan.replay.pairtable import PairTable
@@ -354,11 +354,3 @@ def sentence(study: Study, figure: str = "mean_jct_h") -> str:
     words = {"fifo-best": "one job a GPU", "oracle": "the oracle"}
     rest = " and ".join(f"{highest[figure][name]:.3g} h with {words[name]}" for name in against)
     return f"{said}{where}" + (f", against {rest}." if rest else ".")
-
-
-def smaller(request: Request, **changes: Any) -> Request:
-    """Return a request with some fields changed."""
-    return replace(request, **changes)
-
-
-assert BURST > 0  # noqa: S101 - bursts come together
