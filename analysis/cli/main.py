@@ -23,6 +23,7 @@ from analysis.cli import (
     partners,
     plan,
     predict,
+    replay,
     report,
     reproduce,
     serve,
@@ -45,7 +46,7 @@ app = typer.Typer(
 
 _MODULES = (
     import_files, datasets, sources, check, mappings, stalls, matrix, compare, kernels, evaluate, models,
-    predict, next_runs, plan, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
+    predict, next_runs, plan, replay, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

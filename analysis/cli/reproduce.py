@@ -1,16 +1,27 @@
-"""The command that repeats a published evaluation beside a sound one."""
+"""The command that repeats published figures beside sound ones: KACE's evaluation, and Gavel's setting."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis.cli.options import DbOption, JsonOption
 from analysis.cli.running import Answer, answers, opened, progress_line
+from analysis.errors import UsageError
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
+    from analysis.plan.replay.gavel import Reproduction
+
+
+class Published(StrEnum):
+    """What can be reproduced."""
+
+    kace = "kace"
+    gavel = "gavel"
 
 
 def register(app: typer.Typer) -> None:
@@ -20,18 +31,36 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     *,
+    what: Annotated[Published, typer.Argument(metavar="WHAT", help="kace, or gavel.")] = Published.kace,
     dataset: Annotated[
-        str, typer.Option("--dataset", metavar="D", help="Pairs with raw throughputs and counters of each job alone.")
-    ] = "kace",
+        str | None,
+        typer.Option(
+            "--dataset", metavar="D", help="Pairs with raw throughputs; kace, or gavel-sim for gavel, when left out."
+        ),
+    ] = None,
+    predictor: Annotated[
+        str, typer.Option("--predictor", metavar="N", help="gavel: whose out-of-fold predictions decide.")
+    ] = "stallscope",
+    rate: Annotated[
+        list[float] | None,
+        typer.Option("--rate", metavar="R", help="gavel: only these of the published jobs an hour."),
+    ] = None,
+    least_stp: Annotated[
+        float, typer.Option("--least-stp", metavar="X", help="gavel: predicted STP above which jobs share.")
+    ] = 1.5,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Evaluate KACE the way it was published, and say what of its figures is left as an error of slowdown."""
+    """Repeat published figures: KACE's evaluation beside a sound one, or Gavel's cluster setting side by side."""
+    if what is Published.gavel:
+        return _gavel(dataset or "gavel-sim", predictor, rate or [], least_stp, db)
+    if rate:
+        raise UsageError("--rate is about gavel", "Give it with `stallscope reproduce gavel`.")
     from analysis.predict.evaluate.kace_as_published import in_words
     from analysis.predict.evaluate.kace_as_published import reproduce as run
 
     with opened(db) as database:
-        found = run(database, dataset, progress=progress_line())
+        found = run(database, dataset or "kace", progress=progress_line())
     rows: list[dict[str, Any]] = [{str(name): value for name, value in row.items()} for row in found.to_dict("records")]
 
     def show(screen: Screen) -> None:
@@ -41,3 +70,37 @@ def reproduce(
         screen.table(rows, AS_PUBLISHED)
 
     return Answer(rows, show)
+
+
+def _gavel(dataset: str, predictor: str, rates: list[float], least_stp: float, db: Path | None) -> Answer:
+    from analysis.plan.replay import gavel
+
+    unknown = [rate for rate in rates if rate not in gavel.BEST_GPU]
+    if unknown:
+        published = ", ".join(f"{rate:g}" for rate in gavel.BEST_GPU)
+        raise UsageError(f"no figure is published at {unknown[0]:g} jobs an hour", f"Choose of {published}.")
+    with opened(db) as database:
+        found = gavel.reproduce(
+            database, dataset, predictor, rates=rates, least_stp=least_stp, progress=progress_line()
+        )
+    return Answer(found.to_json(), lambda screen: _show_gavel(screen, found))
+
+
+def _show_gavel(screen: Screen, found: Reproduction) -> None:
+    from analysis.plan.replay.gavel import in_words
+    from analysis.report.table import column
+
+    screen.line(in_words(found), style="bold")
+    columns = [column("title", "policy"), column("per_hour", "jobs an hour", "number")]
+    columns += [column("published_h", "published, h", "number"), column("reproduced_h", "reproduced, h", "number")]
+    screen.table(
+        found.rows, [*columns, column("off", "off", "percent"), column("within_bar", "within the bar", "flag")]
+    )
+    if found.kept:
+        screen.line("Mean JCT when sharing is decided by predictions, and how much of the oracle's gain that keeps:")
+        columns = [column("per_hour", "jobs an hour", "number"), column("seed", "seed", "count")]
+        columns += [column("exclusive_h", "one job a GPU, h", "number"), column("oracle_h", "oracle, h", "number")]
+        columns += [column("predicted_h", "predicted, h", "number"), column("kept", "kept", "percent")]
+        screen.table(found.kept, [*columns, column("within_bar", "within the bar", "flag")])
+    for note in found.notes:
+        screen.line(note)
