@@ -84,7 +84,6 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> Answer:
     """Compare predictors on a data set's co-runs under one protocol, beside the baselines."""
-    pass  # MERGED
     from analysis.predict.evaluate import execution as dask
     from analysis.predict.evaluate.evaluate import evaluate as run
 

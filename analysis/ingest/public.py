@@ -24,6 +24,8 @@ class CatalogueFile(BaseModel):
         Of the published bytes.
     path : str or None
         Where it lies in the repository; None where only local copies can be loaded.
+    shipped : str or None
+        Where it lies below ``data``, for data sets that come with StallScope.
     optional : bool
         Whether the data set can do without it.
     """
@@ -35,6 +37,7 @@ class CatalogueFile(BaseModel):
     sha256: str
     size: int
     path: str | None = None
+    shipped: str | None = None
     optional: bool = False
 
 
@@ -77,8 +80,8 @@ class CatalogueEntry(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def downloadable(self) -> bool:
-        """Whether every needed file has an address."""
-        return all(file.path is not None for file in self.files if not file.optional)
+        """Whether every needed file has an address, or is there already."""
+        return all(file.path or file.shipped for file in self.files if not file.optional)
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,9 @@ from analysis.store.queries import sources
 #: Stands in the first lines of every file that StallScope's simulator writes.
 MARK = "simulated by StallScope"
 
+#: Stands in the first lines of the witness: what others' cycle-level simulator says of StallScope's own kernels.
+WITNESS_MARK = "simulated by GPGPU-Sim"
+
 #: Stands in the name of every GPU that only a stand-in for the driver has.
 MADE_UP = "(made up)"
 
@@ -48,7 +51,7 @@ def completed(hints: Hints, opened: Opened) -> Hints:
 
 def is_simulated(opened: Opened) -> bool:
     """Say whether a file states that a simulator wrote it, or that its GPU is made up."""
-    return MARK in opened.head[:_FIRST] or MADE_UP in opened.head[:_FIRST]
+    return any(mark in opened.head[:_FIRST] for mark in (MARK, WITNESS_MARK, MADE_UP))
 
 
 def check_dataset(database: Database, dataset: str, name: str, *, simulated: bool) -> None:
