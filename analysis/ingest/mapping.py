@@ -17,6 +17,7 @@ from analysis.ingest.formats.own.coruns import OwnCoruns
 from analysis.ingest.formats.own.profiles import OwnProfiles
 from analysis.ingest.formats.own.reading import header as header_of
 from analysis.ingest.formats.own.reading import is_parquet, read_sheet_of
+from analysis.ingest.formats.own.shaped import ShapedCoruns, proposal
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
 from analysis.store.database import Database
@@ -243,15 +244,18 @@ def named(database: Database, name: str) -> TableMapping:
 
 
 def choose_mapped(opened: Opened, mappings: Sequence[TableMapping], error: StallScopeError) -> Format:
-    """Return the format for a file that no format claims: through the mapping that has its header.
+    """Return the format for a file that no format claims: the mapping that has its header, else the shape it shows.
 
     Raises
     ------
     StallScopeError
-        The given one, where no mapping fits.
+        The given one, where no mapping fits and its columns tell no shape of co-runs.
     """
     names = header_of(opened)
     for mapping in mappings:
         if mapping.fits(names):
             return format_of(mapping)
+    recipe = proposal(opened)
+    if recipe is not None:
+        return ShapedCoruns(recipe)
     raise error
