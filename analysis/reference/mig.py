@@ -17,7 +17,7 @@ def load() -> pd.DataFrame:
     Returns
     -------
     pd.DataFrame
-        gpu, profile, compute_slices, memory_slices, sm_count and sm_count_most (SMs of an instance; the two differ where
+        gpu, profile, compute_slices, memory_slices, sm_count and sm_count_most (SMs of an instance; they differ where
         boards of one name do), memory_mib, source.
     """
     return pd.read_csv(asset("data", "mig_profiles.csv"))

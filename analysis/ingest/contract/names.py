@@ -178,7 +178,7 @@ def _loose(text: str) -> WorkloadParts:
 
 
 def _short_batch(text: str) -> re.Match[str] | None:
-    """Find the last ``b64`` of a name; that of ``vit_b16`` or ``vit_b_32`` belongs to the model, whose variant it is."""
+    """Find the last ``b64`` of a name; that of ``vit_b16`` belongs to the model, whose variant it is."""
     found = list(_SHORT_BATCH.finditer(text))
     if not found:
         return None

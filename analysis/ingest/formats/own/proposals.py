@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, plain
-from analysis.ingest.formats.own.shapes import NOBODY, Recipe
+from analysis.ingest.formats.own.shapes import BETWEEN, NOBODY, Recipe
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
 
@@ -95,7 +95,7 @@ def meaning(parts: Sequence[str]) -> tuple[str | None, str]:
     found = set(rest)
     if found & {"unit"}:
         return "unit", ""
-    if "p" in found and "99" in found or "tail" in found:
+    if {"p", "99"} <= found or "tail" in found:
         side = "solo" if found & _ALONE else "corun" if found & _CORUN else ""
         return (f"p99_{side}_ms" if side and unit == "ms" else None), unit
     if found & _SLOWDOWN:
@@ -128,7 +128,7 @@ def _described(found: set[str]) -> str | None:
         return "workload"
     if extra == {"model"}:
         return "model"
-    if extra and extra <= {"gpu", "device", "card", "accelerator"} and not counted:
+    if extra and extra <= {"gpu", "device", "card", "accelerator", "hardware", "hw"} and not counted:
         return "gpu"
     if extra & _MECHANISM and extra <= _MECHANISM | {"gpu"}:
         return "mechanism"
@@ -301,10 +301,8 @@ def _as_set(sheet: Sheet) -> Recipe | None:
 
 
 def _is_list(sheet: Sheet, name: str) -> bool:
-    from analysis.ingest.formats.own.shapes import _BETWEEN
-
     cells = [text for text in sheet.cells[name] if text]
-    return bool(cells) and all(len([part for part in _BETWEEN.split(text) if part]) >= 2 for text in cells)
+    return bool(cells) and all(len([part for part in BETWEEN.split(text) if part]) >= 2 for text in cells)
 
 
 def _as_list(sheet: Sheet) -> Recipe | None:
@@ -395,7 +393,7 @@ def _valued(sheet: Sheet, recipe: Recipe) -> Recipe | None:
         decimals = _decimals(sheet, numbers)
         values = [value for name in numbers for value in _values(sheet, name, decimals)]
         rows_alone = "partner" in columns and any(text.casefold() in NOBODY for text in sheet.cells[columns["partner"]])
-        is_share = not solo and not rows_alone and values and 0 <= min(values) and max(values) <= 1.05
+        is_share = not solo and not rows_alone and values and min(values) >= 0 and max(values) <= 1.05
         for key in plain_values:
             name, dot, number = key.partition(".")
             share = is_share and name == "throughput_value"

@@ -125,8 +125,7 @@ def _as_in_file(parsed: Parsed, made: Expanded, sheet: Sheet, recipe: Recipe, de
         if places:
             frames[FRAME] = pa.Table.from_pylist(list(places.values()))
     if "run" in frames:
-        run = frames["run"]
-        assert isinstance(run, pd.DataFrame)
+        run = pd.DataFrame(frames["run"])
         frames["run"] = run.assign(line=run["line"].map(made.lines))
     _add_solos(frames, made)
     unknown = any(

@@ -54,7 +54,7 @@ NOBODY = frozenset({
 _MEASURES = ("corun_throughput", "corun_time", "slowdown", "corun_share", "slowdown_percent")
 _OWN = {column.name for column in CORUN_COLUMNS}
 _NUMERIC = {column.name for column in (*CORUN_COLUMNS, *EXTRA_COLUMNS) if column.kind != "text"}
-_BETWEEN = re.compile(r"\s*(?:\+|;|\||&|,|/|\bwith\b|\bvs\.?(?=\s)|\band\b)\s*", re.IGNORECASE)
+BETWEEN = re.compile(r"\s*(?:\+|;|\||&|,|/|\bwith\b|\bvs\.?(?=\s)|\band\b)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def _sets(builder: _Builder, records: _Records) -> None:
     for line, cells in records:
         shared = builder.shared(cells)
         members: list[tuple[int, _Row]] = []
-        names = [part for part in _BETWEEN.split(shared.get("jobs", "")) if part] if listed else []
+        names = [part for part in BETWEEN.split(shared.get("jobs", "")) if part] if listed else []
         for place in range(max(len(numbers), len(names))):
             number = numbers[place] if place < len(numbers) else ""
             row = {key: text for key, text in shared.items() if key != "jobs"}
@@ -339,15 +339,12 @@ def _sets(builder: _Builder, records: _Records) -> None:
             row.update(own)
             if listed:
                 row["workload"] = names[place] if place < len(names) else ""
-                for key in _MEASURES + ("solo_throughput", "solo_time"):
+                for key in (*_MEASURES, "solo_throughput", "solo_time"):
                     row[key] = _listed(shared[key], place, len(names)) if key in shared else row.get(key, "")
             if name_of(own if not listed else row).casefold() not in NOBODY:
                 members.append((line, row))
-        values = [builder.value(row.get(key, "")) for _, row in members for key in _MEASURES]
         if len(members) >= 2:
             builder.add_run(members, shared.get("run_id") or None)
-        elif members and any(value is not None for value in values) and builder.add_alone(members[0][1]):
-            continue
         elif members and builder.add_alone(members[0][1]):
             continue
         else:
@@ -396,10 +393,9 @@ def _matrix(builder: _Builder, records: _Records) -> None:
     for place, first in enumerate(names):
         for second in names[place:]:
             one, two = cell(first, second), cell(second, first)
-            if one is None and two is None:
-                continue
             at = one or two
-            assert at is not None
+            if at is None:
+                continue
             bare = {key: at[1][key] for key in ("gpu", "mechanism", "unit") if key in at[1]}
             one = one or (at[0], {**bare, "workload": first})
             two = two or (at[0], {**bare, "workload": second})
@@ -417,13 +413,13 @@ def _matrix(builder: _Builder, records: _Records) -> None:
                 kept = {key: row[key] for key in ("run_id", "gpu", "mechanism") if key in row}
                 builder.rows.append((line, {**kept, "slot": slot, "workload": lost, "outcome": "ran"}))
     seen = {line for line, _ in builder.rows} | {line for line, *_ in builder.rejects}
-    for line, cells in records:
+    for line, _ in records:
         if line not in seen:
             builder.rejects.append((line, None, "has no value"))
 
 
 def _copies(builder: _Builder, records: _Records) -> None:
-    """n equal copies share their throughput equally: each pays n times that of one alone over that of all."""
+    """Equal copies share their throughput equally: each pays n times that of one alone over that of all."""
     rows = [(line, builder.shared(cells)) for line, cells in records]
     one: dict[tuple[str, str, str], float] = {}
     for line, row in rows:
