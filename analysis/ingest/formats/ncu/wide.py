@@ -69,7 +69,7 @@ class NcuWide:
             )
         missing = any(int(part) not in units for part in np.unique(cells.part))
         notes = ("The row of units is missing: values were taken as they are.",) if missing else ()
-        notes += faults
+        notes += (*faults, *_texts_under_units(measured))
         return profile(self.name, opened, hints, cells, measured, separators, era=col.era(header), extra_warnings=notes)
 
 
@@ -111,6 +111,17 @@ def _without_faults(measured: Measured, separators: Separators) -> tuple[Measure
     what = "1 cell is no number and was" if len(rows) == 1 else f"{len(rows):,} cells are no numbers and were"
     more = f", and {rest:,} more" if rest else ""
     return replace(measured, numbers=plain), (f"{what} left out: {'; '.join(named)}{more} ({separators.why}).",)
+
+
+def _texts_under_units(measured: Measured) -> tuple[str, ...]:
+    """Name the metrics whose cells are words though their column has a unit."""
+    units = np.array([bool(name.strip()) for name in measured.unit_names])
+    rows = np.flatnonzero(measured.numbers.wrong & units[measured.unit])
+    names = [measured.metric_names[code] for code in np.unique(measured.metric[rows])]
+    if not names:
+        return ()
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return (f"Words stand under a unit and were kept as texts, not as values: {shown}.",)
 
 
 #: Damaged cells that a warning names.
