@@ -91,12 +91,11 @@ def _proposed(path: Path, name: str) -> TableMapping | None:
 def _shape(guess: TableMapping | None, key: str) -> Shape:
     """Ask what a row is; what the columns show is chosen already."""
     shapes = list(SHAPES)
-    chosen = st.selectbox(
+    return st.selectbox(
         "What is a row?", shapes, index=shapes.index(guess.shape) if guess else 0, key=f"map-shape-{key}",
         format_func=lambda shape: f"{SHAPES[shape][0].upper()}{SHAPES[shape][1:]}",
         help="Proposed from the columns." if guess else "The columns don't tell.",
     )  # fmt: skip
-    return chosen or "job"
 
 
 def _matrix(

@@ -68,7 +68,7 @@ class NcuWide:
                 Where(opened.name, cells.rejects.faults[0][0]),
             )
         missing = any(int(part) not in units for part in np.unique(cells.part))
-        notes = ("The row of units is missing: values were taken as they are.",) if missing else ()
+        notes: tuple[str, ...] = ("The row of units is missing: values were taken as they are.",) if missing else ()
         notes += (*faults, *_texts_under_units(measured))
         return profile(self.name, opened, hints, cells, measured, separators, era=col.era(header), extra_warnings=notes)
 

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.aside import Aside
 from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.contract.mechanisms import MPS
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROVENANCE, is_corun
 from analysis.ingest.formats.own.naming import MEASURES, name_rows, solo_rows, workloads
 from analysis.ingest.formats.own.reading import check, header, read_own, typed
@@ -21,8 +22,13 @@ from analysis.store.parsed import FRAME_COLUMNS, Parsed
 #: A stated slowdown may be rounded; beyond this it says something else than the values do.
 TOLERANCE = 0.02
 
+#: A slowdown beyond this is a damaged number and no measurement.
+LARGEST = 1e6
+
 #: Clients that CUDA MPS serves at once.
 MPS_CLIENTS = 48
+#: How far from k a slowdown may be to count as k.
+_EXACTLY = 0.002
 #: A table of one run with more members than this is more likely many runs under one number.
 _ONE_RUN = 8
 
@@ -82,6 +88,10 @@ def check_rows(sheet: Sheet, frame: pd.DataFrame, unmeasured: pd.Series[bool] | 
             reason += "; are throughput and time the wrong way round?"
         sheet.reject([line], "slowdown", reason)
     _check_units(sheet, frame)
+    odd = computed.fillna(stated)
+    for line in frame.index[((odd > LARGEST) | (odd < 1 / LARGEST)) & ~out]:
+        reason = f"solo and co-run values give a slowdown of {odd[line]:.3g}, which no measurement has"
+        sheet.reject([line], "corun_throughput" if by_throughput.notna()[line] else "corun_time", reason)
     return computed.fillna(stated).mask(out)
 
 
@@ -191,6 +201,13 @@ class OwnCoruns:
                 "Compare the table with the template.",
                 Where(opened.name, int(first["line"]), first["column"]),
             )
+        if kept.empty:
+            first = sheet.rejected().iloc[0]
+            raise InputRefusedError(
+                f"none of {sheet.rows_read:,} rows can be used: every run lost a member, the first in line "
+                f"{first['line']} because {first['column']} {first['reason']}",
+                "Compare the table with the template.", Where(opened.name, int(first["line"]), first["column"]),
+            )  # fmt: skip
         run, member = _runs(kept)
         solo, warnings = solo_rows(good)
         measured = kept[["corun_throughput", "corun_time"]].notna().any(axis=1)
@@ -200,6 +217,7 @@ class OwnCoruns:
             warnings.append(f"no solo value is known for {named}: their co-runs are loaded without a slowdown")
         if not decimals.sure:
             warnings.append(f"the decimal mark is not certain: {decimals.reason}")
+        warnings += _taking_turns(kept)
         warnings += _crowded(kept, written.get("run_id", "run_id"))
         faster = kept["S"].median()
         if faster < 0.9:
@@ -248,6 +266,23 @@ def _crowded(kept: pd.DataFrame, column: str) -> list[str]:
     return [
         f"the column {column!r} makes {len(sizes):,} {'run' if len(sizes) == 1 else 'runs'}, the largest of "
         f"{largest:,} members of {jobs:,} jobs: is it what tells co-runs apart? MPS has {MPS_CLIENTS} clients at most"
+    ]
+
+
+def _taking_turns(kept: pd.DataFrame) -> list[str]:
+    """Warn of runs under MPS in which k jobs pay k each, exactly: so do jobs that take turns."""
+    ran = kept[(kept["mechanism"] == MPS) & (kept["outcome"] == RAN)]
+    if ran.empty:
+        return []
+    runs = ran.groupby(_RUN, sort=False)["S"]
+    apart = (runs.agg(["min", "max"]).div(runs.size(), axis=0) - 1).abs().max(axis=1)
+    count = int(((apart < _EXACTLY) & (runs.count() == runs.size()) & (runs.size() > 1)).sum())
+    if not count:
+        return []
+    which = "In 1 run" if count == 1 else f"In {count:,} runs"
+    return [
+        f"{which} under {MPS} every job of k takes k times as long, so that together they are no faster than one after "
+        "the other: that is how jobs take turns; check that MPS was in effect"
     ]
 
 

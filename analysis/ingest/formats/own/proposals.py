@@ -246,7 +246,7 @@ def _as_copies(sheet: Sheet) -> Recipe | None:
     total = next((columns[key] for key in ("aggregate_throughput", "throughput_value") if key in columns), None)
     if "copies" not in columns or total is None or "partner" in columns:
         return None
-    kept = {
+    kept: dict[str, str] = {
         key: columns[key] for key in ("workload", "model", "batch_size", "gpu", "mechanism", "copies") if key in columns
     }
     kept["aggregate_throughput"] = total

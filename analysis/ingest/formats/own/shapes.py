@@ -201,9 +201,10 @@ class _Builder:
             for (name, found, measure), values in self.alone.items()
         ]  # fmt: skip
         if gpu:
-            for item in (*(row for _, row in self.rows), *solos):
-                if item["gpu"] == UNKNOWN_GPU:
-                    item["gpu"] = gpu
+            for _, row in self.rows:
+                row["gpu"] = gpu if row["gpu"] == UNKNOWN_GPU else row["gpu"]
+            for solo in solos:
+                solo["gpu"] = gpu if solo["gpu"] == UNKNOWN_GPU else solo["gpu"]
         names = [column.name for column in CORUN_COLUMNS if any(row.get(column.name) for _, row in self.rows)]
         index = pd.RangeIndex(1, len(self.rows) + 1, name="line")
         cells = pd.DataFrame(
@@ -309,7 +310,7 @@ def _partners(builder: _Builder, records: _Records) -> None:
             # A job beside a copy of itself: both are the job, and what the row says holds for either.
             same = other == name_of(row)
             single += not same
-            kept = dict(row) if same else {key: row[key] for key in ("gpu", "mechanism") if key in row}
+            kept: _Row = dict(row) if same else _only(row, "gpu", "mechanism")
             members = [(line, row), (line, kept if same else {**kept, "workload": other})]
         builder.add_run(members)
     if single:
@@ -396,7 +397,7 @@ def _matrix(builder: _Builder, records: _Records) -> None:
             at = one or two
             if at is None:
                 continue
-            bare = {key: at[1][key] for key in ("gpu", "mechanism", "unit") if key in at[1]}
+            bare = _only(at[1], "gpu", "mechanism", "unit")
             one = one or (at[0], {**bare, "workload": first})
             two = two or (at[0], {**bare, "workload": second})
             builder.add_run([one, two], f"{first} and {second}")
@@ -410,7 +411,7 @@ def _matrix(builder: _Builder, records: _Records) -> None:
             if counts[row["run_id"]] == 1:
                 lost = next(part for part in row["run_id"].split(" and ") if part != row["workload"])
                 slot = str(1 - int(row["slot"]))
-                kept = {key: row[key] for key in ("run_id", "gpu", "mechanism") if key in row}
+                kept = _only(row, "run_id", "gpu", "mechanism")
                 builder.rows.append((line, {**kept, "slot": slot, "workload": lost, "outcome": "ran"}))
     seen = {line for line, _ in builder.rows} | {line for line, *_ in builder.rejects}
     for line, _ in records:
@@ -448,6 +449,11 @@ def _copies(builder: _Builder, records: _Records) -> None:
         member = {**named, "corun_throughput": _written(together / count, builder.decimals), "solo_throughput": solo}
         builder.add_run([(line, member)] * count)
     builder.notes.append("The copies' throughput together was split equally: each pays copies x one alone / together.")
+
+
+def _only(row: _Row, *fields: str) -> _Row:
+    """Return some fields of a row, as far as it has them."""
+    return {field: row[field] for field in fields if field in row}
 
 
 def _written(value: float, decimals: Decimals) -> str:

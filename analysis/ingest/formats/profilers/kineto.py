@@ -198,8 +198,8 @@ class Kineto:
             )
         if ran_on > 1:
             warnings.append(
-                f"The kernels ran on {ran_on} GPUs; the device is kept with each launch, and shares over the whole file "
-                "pool the GPUs' times: compare within a GPU."
+                f"The kernels ran on {ran_on} GPUs; the device is kept with each launch, and shares over the whole "
+                "file pool the GPUs' times: compare within a GPU."
             )
         if overlong:
             shown = "; ".join(overlong[:_NAMED])

@@ -222,8 +222,8 @@ class NsysSqlite:
             warnings.append(_about_graphs(kept))
         if kernel["device"].nunique() > 1 or kept["deviceId"].nunique() > 1:
             warnings.append(
-                f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch, and shares "
-                "over the whole file pool the GPUs' times: compare within a GPU."
+                f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch, and "
+                "shares over the whole file pool the GPUs' times: compare within a GPU."
             )
         parsed = build(
             self.name, opened, hints, kernel, _metrics(kept), Account(len(rows), _rejected(rows, bad)),
@@ -329,8 +329,8 @@ def _about_graphs(kept: pd.DataFrame) -> str:
     inside = float(time[kept["name"].astype(str).str.startswith(f"{GRAPH} ")].sum())
     return (
         f"{inside / 1e6:,.4g} of {float(time.sum()) / 1e6:,.4g} ms of GPU time "
-        f"({100 * inside / float(time.sum()):.2f} %) ran inside CUDA graphs that were traced whole: their kernels are not in the file. Record with "
-        "`nsys profile --cuda-graph-trace=node` to have them."
+        f"({100 * inside / float(time.sum()):.2f} %) ran inside CUDA graphs that were traced whole: their kernels "
+        "are not in the file. Record with `nsys profile --cuda-graph-trace=node` to have them."
     )
 
 
