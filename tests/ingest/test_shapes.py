@@ -152,7 +152,7 @@ def test_a_column_of_runs_that_is_none_is_told(database: Database, tmp_path: Pat
 @pytest.mark.parametrize(
     ("table", "column"),
     [
-        ("job,partner,alone_ms,shared_ms\na,b,10,15\nb,a,10,broken\nb,,5,\n", "shared_ms"),
+        ("job,partner,alone_ms,shared_ms\na,b,10,15\nb,a,10,broken\nb,,5,\na,c,10,20\n", "shared_ms"),
         ("job_a,job_b,slowdown_a,slowdown_b\na,b,1.5,broken\na,c,1.5,2\n,,,\nd,,,\n", None),
         ("s,a,b,c\na,1,2,3\nb,1,2,broken\nc,1,1,1\n", "c"),
         ("mode,n_procs,aggregate_throughput\nx,1,2\nx,2,broken\nx,0,1\nx,2,2\n", "aggregate_throughput"),

@@ -204,8 +204,8 @@ class OwnCoruns:
         if kept.empty:
             first = sheet.rejected().iloc[0]
             raise InputRefusedError(
-                f"none of {sheet.rows_read:,} rows can be used: every run lost a member, the first in line "
-                f"{first['line']} because {first['column']} {first['reason']}",
+                f"none of {sheet.rows_read:,} rows can be used: every run lost a member, the first because "
+                f"{first['column']} {first['reason']}",
                 "Compare the table with the template.", Where(opened.name, int(first["line"]), first["column"]),
             )  # fmt: skip
         run, member = _runs(kept)

@@ -68,7 +68,7 @@ class ShapedCoruns(OwnCoruns):
                 parsed = _Rows(made, decimals).parse(opened, hints)
             except InputRefusedError as error:
                 line = made.lines.get(error.where.line or 0)
-                where = Where(opened.name, line, error.where.column)
+                where = Where(opened.name, line, _column(error.where.column, recipe))
                 raise InputRefusedError(error.what, error.cure, where) from error
         else:
             parsed = Parsed(self.name, 0, {}, report={"encoding": opened.encoding, "separator": sheet.delimiter})
