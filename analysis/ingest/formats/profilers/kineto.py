@@ -229,9 +229,10 @@ def _cut_overlaps(kernel: pd.DataFrame) -> list[str]:
     ahead = ordered.groupby(["device", "stream"], sort=False)["ts"].shift(-1)
     room = (ahead - ordered["ts"]) * 1e3
     over = ordered["duration_ns"] - room
-    wrong = (over > _SLACK_US * 1e3) & (over > _SLACK_SHARE * ordered["duration_ns"])
+    # Equal starts say that starts were not recorded, and nothing of durations.
+    wrong = (room > 0) & (over > _SLACK_US * 1e3) & (over > _SLACK_SHARE * ordered["duration_ns"])
     for at in ordered.index[wrong]:
-        kernel.loc[at, "duration_ns"] = room[at] if room[at] > 0 else np.nan
+        kernel.loc[at, "duration_ns"] = room[at]
     return [
         f"{name} ({was / 1e3:,.6g} us, next after {there / 1e3:,.6g} us)"
         for name, was, there in zip(
