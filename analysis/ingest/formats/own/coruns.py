@@ -23,7 +23,7 @@ from analysis.store.parsed import FRAME_COLUMNS, Parsed
 TOLERANCE = 0.02
 
 #: A slowdown beyond this is a damaged number and no measurement.
-LARGEST = 1e6
+LARGEST = 1e12
 
 #: Clients that CUDA MPS serves at once.
 MPS_CLIENTS = 48
