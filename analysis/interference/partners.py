@@ -170,9 +170,9 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
     kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
     peak = [float(value) for value in there["peak_memory_mib"]]
     memory = memory_fit(peak, kinds, room)
-    # Peaks alone are no proof against a co-run that took place: its jobs did fit, with nothing to spare.
+    # Peaks alone are no proof against a co-run that took place, and that it ran once none that it always will.
     ran_anyway = memory == "does_not_fit" and state in ("measured", FLAGGED) and int(matrix.runs[i, j]) > 0
-    memory = "tight" if ran_anyway else memory
+    memory = "unknown" if ran_anyway else memory
     # Of what is unknown the sum is unknown too, but what is known can be too much already.
     taken = needs(peak, kinds)
     needed = float(np.nansum(taken) if memory == "does_not_fit" or ran_anyway else taken.sum())

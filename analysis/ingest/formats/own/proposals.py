@@ -107,7 +107,7 @@ def meaning(parts: Sequence[str]) -> tuple[str | None, str]:
         return "slowdown_percent", ""
     if found & _TOTAL and measure == "throughput":
         return "aggregate_throughput", unit
-    if found & _ALONE and not found & (_NAME | _PARTNER):
+    if found & _ALONE and (measure or not found & (_NAME | _PARTNER)):
         return f"solo_{measure or 'value'}", unit
     if found & _CORUN and measure:
         return f"corun_{measure}", unit
@@ -217,6 +217,9 @@ def _as_matrix(sheet: Sheet) -> Recipe | None:
     if not values:
         return None
     notes = ["The rows were taken as the slowed jobs, the columns as the ones beside them."]
+    nobody = next((name for name in rest if name and name.casefold() in NOBODY), None)
+    if nobody is not None:
+        columns.setdefault("solo_value", nobody)
     alone = next((key for key in columns if key.startswith("solo_")), None)
     if alone is not None:
         kind = alone.removeprefix("solo_")
