@@ -17,6 +17,8 @@ from analysis.ingest.formats.own.coruns import OwnCoruns
 from analysis.ingest.formats.own.profiles import OwnProfiles
 from analysis.ingest.formats.own.reading import header as header_of
 from analysis.ingest.formats.own.reading import is_parquet, read_sheet_of
+from analysis.ingest.formats.own.shaped import ShapedCoruns, proposal
+from analysis.ingest.formats.own.shapes import EXTRA_COLUMNS, Recipe, Shape
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
 from analysis.store.database import Database
@@ -34,6 +36,17 @@ REQUIRED: Map[Kind, tuple[tuple[str, ...], ...]] = {
     ),
     "own-profiles": (("workload", "model"),),
 }
+#: The same for co-runs of other shapes than a row a job; in a set each job has fields of its own, such as slowdown.1.
+_MEASURED = ("slowdown", "corun_throughput", "corun_time", "corun_share", "slowdown_percent")
+REQUIRED_BY_SHAPE: Map[Shape, tuple[tuple[str, ...], ...]] = {
+    "job": REQUIRED["own-coruns"],
+    "partner": (("workload", "model"), _MEASURED),
+    "set": (("workload.1", "model.1", "jobs"), ("workload.2", "model.2", "jobs"), _MEASURED),
+    "matrix": (("workload",),),
+    "copies": (("copies",), ("aggregate_throughput",)),
+}
+#: Fields that a table of some shape may have beside those of the own table.
+EXTRA = {column.name: column for column in EXTRA_COLUMNS}
 SHOWN = 10
 
 
@@ -54,6 +67,12 @@ class TableMapping(BaseModel):
         Field -> what every row has, for what the file doesn't say, such as the mechanism.
     metrics : list of str
         Profiles: columns to take as metrics under their own names.
+    shape : str
+        Co-runs: what a row is, one of `analysis.ingest.formats.own.shapes.SHAPES`.
+    beside : dict of str to str
+        Matrix: column -> the job beside.
+    measure : str
+        Matrix: what its cells are, such as ``slowdown``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,17 +83,36 @@ class TableMapping(BaseModel):
     columns: dict[str, str]
     constants: dict[str, str] = Field(default_factory=dict)
     metrics: list[str] = Field(default_factory=list)
+    shape: Shape = "job"
+    beside: dict[str, str] = Field(default_factory=dict)
+    measure: str = "slowdown"
+
+    @property
+    def recipe(self) -> Recipe:
+        """The mapping as a recipe for `analysis.ingest.formats.own.shapes.expand`."""
+        fixed = {field: text.strip() for field, text in self.constants.items() if text.strip()}
+        return Recipe(self.shape, self.columns, fixed, self.beside, self.measure)
 
     def problems(self) -> list[str]:
         """Return what keeps the mapping from being used, a sentence each."""
         fields = {column.name for column in FIELDS[self.kind]}
+        needed = REQUIRED[self.kind]
+        if self.kind == "own-coruns" and self.shape != "job":
+            fields |= set(EXTRA)
+            needed = REQUIRED_BY_SHAPE[self.shape]
         given = set(self.columns) | {field for field, text in self.constants.items() if text.strip()}
-        out = [f"There is no field {field!r} in the table." for field in sorted(given - fields)]
+        out = [f"There is no field {field!r} in the table." for field in sorted(given)
+               if (field.split(".")[0] if self.shape == "set" else field) not in fields]  # fmt: skip
         there = set(self.header)
-        wrong = sorted({column for column in (*self.columns.values(), *self.metrics) if column not in there})
+        wrong = sorted(
+            {column for column in (*self.columns.values(), *self.metrics, *self.beside) if column not in there}
+        )
         out += [f"The file has no column {column!r}." for column in wrong]
         out += [f"{field!r} is filled twice." for field in sorted(set(self.columns) & set(self.constants))]
-        lacking = [names for names in REQUIRED[self.kind] if not set(names) & given]
+        plain_names = given | {field.split(".")[0] for field in given if self.shape == "set"}
+        lacking = [names for names in needed if not set(names) & plain_names]
+        if self.shape == "matrix" and len(self.beside) < 2:
+            out.append("A matrix has a column for each job beside.")
         out += [f"Nothing fills {' or '.join(names)}." for names in lacking]
         return out
 
@@ -118,7 +156,7 @@ class _Mapped:
     def told(self, parsed: Parsed) -> Parsed:
         """Add to the report which mapping was used and which columns it leaves out."""
         mapping = self.mapping
-        used = {*mapping.columns.values(), *mapping.metrics}
+        used = {*mapping.columns.values(), *mapping.metrics, *mapping.beside}
         left = [column for column in mapping.header if column not in used]
         note = f"The columns were read by the mapping {mapping.name!r}"
         note += f"; it leaves out {', '.join(left[:6])}." if left else "."
@@ -158,6 +196,32 @@ class MappedProfiles(OwnProfiles):
         return self._mapped.told(super().parse(opened, hints))
 
 
+class MappedShape(ShapedCoruns):
+    """A table of co-runs in another shape than a row a job, whose columns the user named."""
+
+    name = "own-coruns"
+
+    def __init__(self, mapping: TableMapping) -> None:
+        super().__init__(mapping.recipe)
+        self._mapped = _Mapped(mapping)
+        self.title = f"Table of co-runs, by the mapping {mapping.name!r}"
+
+    def parse(self, opened: Opened, hints: Hints) -> Parsed:
+        """Read the file as `ShapedCoruns` does; the report names the mapping.
+
+        Raises
+        ------
+        InputRefusedError
+            If the table has other columns.
+        """
+        if not self._mapped.mapping.fits(header_of(opened)):
+            raise InputRefusedError(
+                f"the mapping {self._mapped.mapping.name!r} is for other columns", "Map this table anew.",
+                Where(opened.name),
+            )  # fmt: skip
+        return self._mapped.told(super().parse(opened, hints))
+
+
 def format_of(mapping: TableMapping) -> Format:
     """Return the format that reads through a mapping.
 
@@ -169,6 +233,8 @@ def format_of(mapping: TableMapping) -> Format:
     problems = mapping.problems()
     if problems:
         raise UsageError(f"the mapping {mapping.name!r} can't be used: {' '.join(problems)}", "Map the table anew.")
+    if mapping.kind == "own-coruns" and mapping.shape != "job":
+        return MappedShape(mapping)
     return MappedCoruns(mapping) if mapping.kind == "own-coruns" else MappedProfiles(mapping)
 
 
@@ -180,6 +246,17 @@ def suggest(header: Sequence[str], kind: Kind) -> dict[str, str]:
         if plain(column) in fields:
             out.setdefault(plain(column), column)
     return out
+
+
+def proposed(opened: Opened, name: str) -> TableMapping | None:
+    """Return the mapping that a table's columns and cells propose; None where they tell nothing."""
+    recipe = proposal(opened)
+    if recipe is None:
+        return None
+    return TableMapping(
+        name=name, kind="own-coruns", header=list(header_of(opened)), columns=dict(recipe.columns),
+        constants=dict(recipe.constants), shape=recipe.shape, beside=dict(recipe.beside), measure=recipe.measure,
+    )  # fmt: skip
 
 
 def preview_rows(opened: Opened, mapping: TableMapping, hints: Hints) -> tuple[pd.DataFrame, Parsed]:
@@ -199,7 +276,7 @@ def preview_rows(opened: Opened, mapping: TableMapping, hints: Hints) -> tuple[p
     """
     parsed = format_of(mapping).parse(opened, hints)
     frames = {name: frame for name, frame in parsed.frames.items() if isinstance(frame, pd.DataFrame)}
-    if mapping.kind == "own-coruns":
+    if mapping.kind == "own-coruns" and "run" in frames:
         runs = frames["run"][["run", "external_id", "gpu", "mechanism"]]
         table = runs.merge(frames["member"].head(SHOWN), on="run", how="right").drop(columns="run")
     elif len(frames.get("kernel", ())):
@@ -219,7 +296,7 @@ def save(database: Database, mapping: TableMapping) -> None:
         If it can't be used.
     """
     format_of(mapping)
-    content = mapping.model_dump(include={"columns", "constants", "metrics"})
+    content = mapping.model_dump(include={"columns", "constants", "metrics", "shape", "beside", "measure"})
     stored.put(database, mapping.name, mapping.kind, mapping.header, content)
 
 
@@ -243,15 +320,18 @@ def named(database: Database, name: str) -> TableMapping:
 
 
 def choose_mapped(opened: Opened, mappings: Sequence[TableMapping], error: StallScopeError) -> Format:
-    """Return the format for a file that no format claims: through the mapping that has its header.
+    """Return the format for a file that no format claims: the mapping that has its header, else the shape it shows.
 
     Raises
     ------
     StallScopeError
-        The given one, where no mapping fits.
+        The given one, where no mapping fits and its columns tell no shape of co-runs.
     """
     names = header_of(opened)
     for mapping in mappings:
         if mapping.fits(names):
             return format_of(mapping)
+    recipe = proposal(opened)
+    if recipe is not None:
+        return ShapedCoruns(recipe)
     raise error

@@ -15,6 +15,7 @@ from analysis.ingest.contract import guesses, simulated
 from analysis.ingest.contract.format import Hints, Opened
 from analysis.ingest.contract.reports import gpus_of, of_parsed
 from analysis.ingest.formats.own.reading import header
+from analysis.ingest.formats.own.shaped import ShapedCoruns
 from analysis.ingest.mapping import TableMapping, choose_mapped
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
@@ -130,7 +131,8 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
                 format=found.name,
                 title=found.title,
                 asks_workload=is_profile or is_telemetry,
-                asks_gpu=is_profile and (bool(parsed.report.get("gpu_candidates")) or not named or len(named) == 1),
+                asks_gpu=(is_profile and (bool(parsed.report.get("gpu_candidates")) or not named or len(named) == 1))
+                or (isinstance(found, ShapedCoruns) and guesses.UNKNOWN in gpus_of(parsed)),
                 workload=workload if is_profile else None,
                 parts=dict(parts.known()) if is_profile else {},
                 gpu=named[0] if len(named) == 1 else None,
@@ -141,6 +143,8 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
                 rejected_count=parsed.rows_rejected,
                 account=account({**told.model_dump(), "report": {**told.report, "era": parsed.era}}),
                 warnings=told.warnings,
+                # A shape that was recognised is a proposal: its columns can still be mapped by hand.
+                columns=_columns(opened) if isinstance(found, ShapedCoruns) else [],
                 files=len(files),
             )
     except StallScopeError as error:

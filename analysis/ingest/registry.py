@@ -14,6 +14,7 @@ from analysis.ingest.formats.profilers.kineto import Kineto
 from analysis.ingest.formats.profilers.nsys_sqlite import NsysSqlite
 from analysis.ingest.formats.profilers.nsys_stats import GpuTrace, NsysSummary, NvprofSummary
 from analysis.ingest.formats.profilers.nvprof import NvprofMetrics
+from analysis.ingest.formats.profilers.rocprof import RocprofTables, RocprofTrace
 from analysis.ingest.formats.published.gavel import GavelOracle, GavelSimulation
 from analysis.ingest.formats.published.kace import KaceKernelLengths, KacePairs, KaceTriples
 from analysis.ingest.formats.published.lucid import LucidPairs, LucidSolo
@@ -44,6 +45,8 @@ TOOL_FORMATS: tuple[Format, ...] = (
     NcuReport(),
     CaptureProvenance(),
     NsysSqlite(),
+    RocprofTrace(),
+    RocprofTables(),
     Kineto(),
     PrometheusJson(),
     NvprofMetrics(),

@@ -170,9 +170,15 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
     kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
     peak = [float(value) for value in there["peak_memory_mib"]]
     memory = memory_fit(peak, kinds, room)
+    # Peaks alone are no proof against a co-run that took place, and that it ran once none that it always will.
+    ran_anyway = memory == "does_not_fit" and state in ("measured", FLAGGED) and int(matrix.runs[i, j]) > 0
+    memory = "unknown" if ran_anyway else memory
     # Of what is unknown the sum is unknown too, but what is known can be too much already.
     taken = needs(peak, kinds)
-    needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
+    needed = float(np.nansum(taken) if memory == "does_not_fit" or ran_anyway else taken.sum())
+    about_memory = memory_sentence(memory, needed, room)
+    if ran_anyway:
+        about_memory = f"They ran together, though their peaks alone add up to more: {_of(needed, room)}."
     return {
         "workload": names[0],
         "partner": names[1],
@@ -194,8 +200,12 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "failed": int(matrix.failed[i, j]),
         "capped": bool(matrix.capped[i, j]),
         "verdict": FASTER if fast and within else verdict_of(state, within, memory),
-        "sentence": _sentence(min(own, other), worst, state, within, limit, memory_sentence(memory, needed, room)),
+        "sentence": _sentence(min(own, other), worst, state, within, limit, about_memory),
     }
+
+
+def _of(needed_mib: float, capacity_mib: float) -> str:
+    return f"{significant(needed_mib / 1024)} of {significant(capacity_mib / 1024)} GiB"
 
 
 def _sentence(best: float, worst: float, state: str, within: bool, limit: float, memory: str) -> str:

@@ -191,4 +191,7 @@ def _pattern() -> re.Pattern[str]:
     words = sorted((s for s in spellings if not s[0].isdigit()), key=len, reverse=True)
     models = "|".join(r"[\s_\-]?".join(map(re.escape, word.split())) for word in words)
     variant = r"(?:[\s_\-]?(?:sxm\d?|pcie|hbm3|\d+gb))*"
-    return re.compile(rf"(?<![a-z0-9])(?:{models}){variant}(?![a-z0-9])(?![\s_\-]?laptop)", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![a-z0-9])(?:{models}){variant}(?![a-z0-9])(?![\s_\-]?(?:laptop|max-?q|super|ti|d)(?![a-z0-9]))",
+        re.IGNORECASE,
+    )

@@ -12,7 +12,14 @@ from analysis.settings import asset
 
 @lru_cache(maxsize=1)
 def load() -> pd.DataFrame:
-    """Return all profiles: gpu, profile, compute_slices, memory_slices, sm_per_slice, memory_mib, source."""
+    """Return all profiles, one row a board and profile.
+
+    Returns
+    -------
+    pd.DataFrame
+        gpu, profile, compute_slices, memory_slices, sm_count and sm_count_most (SMs of an instance; they differ where
+        boards of one name do), memory_mib, source.
+    """
     return pd.read_csv(asset("data", "mig_profiles.csv"))
 
 

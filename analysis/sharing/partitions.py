@@ -55,7 +55,7 @@ def mig_profiles(machine: Machine) -> dict[str, Profile]:
     return {
         str(row["profile"]): Profile(
             str(row["profile"]), int(row["compute_slices"]), int(row["memory_slices"]),
-            int(row["compute_slices"]) * int(row["sm_per_slice"]) / machine.sm_count,
+            int(row["sm_count"]) / machine.sm_count,
             int(row["memory_slices"]) / slices, float(row["memory_mib"]),
         )
         for row in rows.to_dict("records")

@@ -152,6 +152,23 @@ COUNTERS: tuple[Counter, ...] = (
          "smsp__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"),
     ),
     Counter(
+        "alu", "ALU pipe activity",
+        ("sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active",
+         "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active"),
+    ),
+    Counter(
+        "fp64", "FP64 pipe activity",
+        ("sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
+         "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active"),
+    ),
+    Counter(
+        "lsu", "load/store pipe activity",
+        ("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
+         "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed",
+         "smsp__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
+         "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"),
+    ),
+    Counter(
         "mio", "shared-memory pipe throughput",
         ("Mem Pipes Busy", "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed",
          "smsp__inst_issued_mio.avg.pct_of_peak_sustained_active"),

@@ -46,9 +46,14 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("l2", "L2 cache", ("l2",), ()),
     Resource("memory", "global or local memory, level unknown", (), ("global/local memory wait", "memory pipe")),
     Resource("mio", "shared memory and MIO", ("mio",), ("shared memory and MIO",)),
-    Resource("math", "math pipes", ("tensor", "fma", "sm"), ("compute pipe",)),
+    Resource("lsu", "load/store pipe", ("lsu",), ()),
+    Resource("math", "math pipes", ("tensor", "fma", "alu", "fp64"), ("compute pipe",)),
+    Resource("sm", "the SM's busiest unit", ("sm",), ()),
     Resource("issue", "issue slots", ("issue_active",), ("issue",)),
 )
+
+#: Counters of single pipes: where one is known, the maximum over all of them says nothing more.
+_PIPES = ("tensor", "fma", "alu", "fp64", "lsu", "mio")
 
 _TITLES: dict[str | None, str] = {counter.name: counter.title for counter in COUNTERS}
 
@@ -103,6 +108,8 @@ def leaning(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
         for resource in RESOURCES:
             known = {} if uses is None else {name: float(uses[name]) for name in resource.counters}
             known = {name: value for name, value in known.items() if not math.isnan(value)}
+            if resource.name == "sm" and uses is not None and any(not math.isnan(float(uses[name])) for name in _PIPES):
+                known = {}
             counter = max(known, key=lambda name: known[name], default=None)
             use = math.nan if counter is None else known[counter]
             # A group that a profile reports nothing of is unknown, not empty.
@@ -139,6 +146,8 @@ def overlap(lean: pd.DataFrame) -> pd.DataFrame:
     for resource in RESOURCES:
         part = lean[lean["resource"] == resource.name]
         asked = float(part["use"].sum()) if len(part) and part["use"].notna().all() else math.nan
+        # The busiest unit may be another one in each job: what they ask of it does not add up.
+        asked = math.nan if resource.name == "sm" else asked
         least = float(part["wait"].min()) if alike and len(part) and part["wait"].notna().all() else math.nan
         jobs = int(part["leans"].sum())
         silent = part["use"].isna() & part["wait"].isna()
@@ -186,7 +195,10 @@ def sentence(lean: pd.DataFrame) -> str:
         if not row["shared"] or (resource.name == "memory" and all(one["state"] != "unknown" for one in levels)):
             continue
         each = lean[(lean["resource"] == resource.name) & lean["leans"]].to_dict("records")
-        if all(not math.isnan(one["use"]) for one in each):
+        if resource.name == "sm":
+            uses = " and ".join(f"{one['workload']} {significant(one['use'])} %" for one in each)
+            parts.append(f"{resource.title} ({uses} of its peak; which unit that is, the profiles don't say)")
+        elif all(not math.isnan(one["use"]) for one in each):
             uses = " and ".join(f"{one['workload']} {significant(one['use'])} %" for one in each)
             part = f"{resource.title} ({uses} of its peak"
             if row["state"] == "over":

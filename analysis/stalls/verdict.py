@@ -172,7 +172,10 @@ def _kind(leading: str, known: Mapping[str, float]) -> tuple[Kind, str]:
     if leading == "latency":
         return "latency-bound", ""
     if leading == "on-chip":
-        return "memory-bound", ", all on the chip"
+        return (
+            "memory-bound",
+            ", on the chip: shared memory or another user of the MIO queue, which stalls don't tell apart",
+        )
     dram, l2 = known.get("dram"), known.get("l2")
     if dram is not None and dram >= BUSY_MEMORY:
         return "memory-bound", f", and DRAM runs at {_percent(dram)} of its peak"

@@ -21,7 +21,7 @@ from analysis.ingest.source.opening import opened_files
 from analysis.ingest.text.delimited import header_line
 from analysis.store.database import Database
 
-HEADER = ["exp", "job", "alone", "shared", "hardware", "odd, column"]
+HEADER = ["exp", "job", "x0", "x1", "hardware", "odd, column"]
 ROWS = [
     "1;a;100,5;80,4;A100-40GB;x",
     "1;b;10;5;A100-40GB;x",
@@ -31,15 +31,15 @@ ROWS = [
 COLUMNS = {
     "run_id": "exp",
     "workload": "job",
-    "solo_throughput": "alone",
-    "corun_throughput": "shared",
+    "solo_throughput": "x0",
+    "corun_throughput": "x1",
     "gpu": "hardware",
 }
 
 
 def table(folder: Path, name: str = "mine.csv", end: str = "\n") -> Path:
     path = folder / name
-    path.write_bytes(end.join(['exp;job;alone;shared;hardware;"odd, column"', *ROWS, ""]).encode())
+    path.write_bytes(end.join(['exp;job;x0;x1;hardware;"odd, column"', *ROWS, ""]).encode())
     return path
 
 
@@ -125,7 +125,7 @@ def test_names(database: Database, tmp_path: Path) -> None:
 @given(order=st.permutations(HEADER), end=st.sampled_from(["\n", "\r\n"]))
 def test_any_order_of_columns(tmp_path_factory: pytest.TempPathFactory, order: list[str], end: str) -> None:
     path = tmp_path_factory.mktemp("m") / "t.csv"
-    cells = {"exp": ["1", "1"], "job": ["a", "b"], "alone": ["4", "6"], "shared": ["2", "3"], "hardware": ["T4"] * 2,
+    cells = {"exp": ["1", "1"], "job": ["a", "b"], "x0": ["4", "6"], "x1": ["2", "3"], "hardware": ["T4"] * 2,
              "odd, column": ["", ""]}  # fmt: skip
     lines = [";".join(order), *(";".join(cells[name][row] for name in order) for row in (0, 1))]
     path.write_bytes(end.join(lines).encode())

@@ -78,17 +78,19 @@ def test_raw_page_takes_units_from_the_row_below_the_header(database: Database, 
     assert set(registers["unit"]) == {"register/thread"}
 
 
-def test_raw_page_rejects_a_damaged_row_as_a_whole(database: Database, tmp_path: Path) -> None:
+def test_a_damaged_cell_of_the_raw_page_costs_itself(database: Database, tmp_path: Path) -> None:
     text = wide_form({"gpu__time_duration.sum": ("us", ["1", "2x", "3"]), stall("wait"): ("inst", ["1", "2", "3"])})
     path = tmp_path / "raw.csv"
     again = text.decode().splitlines()[-1]
     path.write_bytes(text + again.encode() + b"\n" + b'"9","4711"\n')
     report = import_file(database, path)
-    assert (report.rows_read, report.rows_loaded, report.rows_rejected) == (5, 2, 3)
+    assert (report.rows_read, report.rows_loaded, report.rows_rejected) == (5, 3, 2)
     rejected = sources.rejected_rows(database, 1)
-    assert rejected["line"].tolist() == [4, 6, 7]
-    assert "stands in line 5 already" in rejected["reason"].tolist()[1]
-    assert database.scalar("SELECT count(*) FROM kernel_metric") == 4
+    assert rejected["line"].tolist() == [6, 7]
+    assert "stands in line 5 already" in rejected["reason"].tolist()[0]
+    assert any("gpu__time_duration.sum is '2x' in line 4" in text for text in report.warnings)
+    # The cell has no value, the launch and its stalls are there.
+    assert database.scalar("SELECT count(*) FROM kernel_metric WHERE value IS NOT NULL") == 5
 
 
 def test_raw_page_without_units_says_so(database: Database, tmp_path: Path) -> None:

@@ -49,13 +49,15 @@ def test_nothing_is_safe_with_memory_unknown(database: Database, coruns) -> None
 
 
 @pytest.mark.parametrize(
-    ("peak", "memory", "safe"), [(4000.0, "fits", True), (7500.0, "tight", True), (9000.0, "does_not_fit", False)]
+    ("peak", "memory", "safe"), [(4000.0, "fits", True), (7500.0, "tight", True), (9000.0, "unknown", False)]
 )
 def test_memory_decides(database: Database, coruns, peak: float, memory: str, safe: bool) -> None:
     coruns(RUNS, solos=SOLOS, memory=dict.fromkeys(SOLOS, peak), gpu="V100-16GB")
     row = _pair(safe_partners(database, "own", "V100", limit=1.2, workload="a"), "b")
     assert (row["memory"], bool(row["safe"])) == (memory, safe)
     assert row["needed_mib"] == 2 * peak
+    # What ran is not said not to fit.
+    assert ("ran together, though their peaks" in row["sentence"]) == (memory == "unknown")
 
 
 def test_the_context_of_a_process_is_added_to_what_a_framework_reports() -> None:

@@ -54,6 +54,35 @@ def test_a_long_scoreboard_alone_is_global_or_local_memory(database: Database, p
     assert _row(lean, workload="b", resource="math")["wait"] == pytest.approx(2)
 
 
+def test_the_busiest_unit_is_not_the_math_pipes(database: Database, profile) -> None:
+    top, end = "sm__throughput.avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sustained_active"
+
+    def launch(**use: float) -> dict:
+        names = {"sm": top, "lsu": f"sm__inst_executed_pipe_lsu{end}", "fma": f"sm__pipe_fma_cycles_active{end}"}
+        return {"name": "k(int)", "duration_ns": 100.0,
+                "metrics": {names[key]: (value, "%") for key, value in use.items()}}  # fmt: skip
+
+    profile([launch(sm=91.0, lsu=91.0, fma=6.0)], workload="a")
+    profile([launch(sm=72.0, lsu=72.0, fma=5.0)], workload="b", name="b.csv")
+    lean = resources.leaning(database)
+    assert _row(resources.overlap(lean), resource="math")["asked"] == pytest.approx(11.0)
+    assert not _row(resources.overlap(lean), resource="math")["shared"]
+    text = resources.sentence(lean)
+    assert "math" not in text
+    assert "load/store pipe (a 91.0 % and b 72.0 % of its peak" in text
+    assert "busiest" not in text
+
+
+def test_without_pipes_only_the_busiest_unit_is_named(database: Database, profile) -> None:
+    for name, use in (("a", 91.0), ("b", 72.0)):
+        metrics = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": (use, "%")}
+        profile([{"name": "k(int)", "duration_ns": 100.0, "metrics": metrics}], workload=name, name=f"{name}.csv")
+    text = resources.sentence(resources.leaning(database))
+    assert "the SM's busiest unit" in text
+    assert "math" not in text
+    assert "more than it has" not in text
+
+
 def test_one_that_leans_alone_is_no_overlap(database: Database, profile) -> None:
     profile([_launch(80.0, mio_throttle=4.0)], workload="a")
     profile([_launch(5.0, mio_throttle=0.1)], workload="b", name="b.csv")

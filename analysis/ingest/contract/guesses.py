@@ -84,7 +84,18 @@ def workload_frame(name: str) -> pd.DataFrame:
     return pd.DataFrame([{"name": name, **known}])
 
 
-def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()) -> GpuGuess:
+#: A GPU's name as drivers print it, for those that the table doesn't know.
+_PRINTED = re.compile(
+    r"\b(?:NVIDIA[ \t]+)?(?:(?:GeForce|Quadro|Tesla|TITAN)[ \t]+(?:(?:RTX|GTX|GT|MX)[ \t]*)?[A-Z]{0,2}\d{2,4}\w*"
+    r"|(?:RTX|GTX)[ \t]+(?:PRO[ \t]+)?[A-Z]?\d{3,4}\w*"
+    r"|(?<=NVIDIA )(?:GH|GB|[ABHL])\d{1,3}\w*)"
+    r"(?:[ \t]+(?:Ti|SUPER|Super|D|Ada|Generation|Blackwell|Laptop|Max-Q|Mobile|GPU|Workstation|Edition))*"
+)
+
+
+def gpu_of(
+    ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = (), stated: Sequence[str] = ()
+) -> GpuGuess:
     """Decide which GPU a profile is of.
 
     Parameters
@@ -97,6 +108,8 @@ def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()
         The user's word, if any.
     said : sequence of str
         Lines around the table, in which programs often print the GPU's name.
+    stated : sequence of str
+        Names of GPUs in cells made for them; one that the table of GPUs doesn't know keeps its name.
 
     Returns
     -------
@@ -108,6 +121,12 @@ def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()
     candidates = list(dict.fromkeys(gpu for cc in wanted if cc for gpu in gpus.from_cc(cc)))
     if hints.gpu:
         return GpuGuess(dict.fromkeys(wanted, gpus.canonical(hints.gpu)), tuple(candidates))
+    if len(stated) == 1:
+        own = gpus.canonical(stated[0])
+        notes = () if gpus.known(own) else (f"{own} is not in the table of GPUs: its figures are unknown.",)
+        return GpuGuess(dict.fromkeys(wanted, own), (own,), False, notes)
+    if stated:
+        return GpuGuess(dict.fromkeys(wanted, UNKNOWN), tuple(map(gpus.canonical, stated)), False, ())
     named = _named(said)
     source = "the program's own output"
     if named is None:
@@ -141,6 +160,7 @@ def gpu_of(ccs: Iterable[str], name: str, hints: Hints, said: Sequence[str] = ()
 def _named(said: Sequence[str]) -> str | None:
     """Find a GPU's name in lines of text; None when they name none or several."""
     found = {located[0] for line in said if (located := gpus.locate(line)) is not None}
+    found |= {gpus.canonical(match.group()) for line in said for match in _PRINTED.finditer(line)}
     return found.pop() if len(found) == 1 else None
 
 

@@ -25,7 +25,13 @@ _SUFFIXES = re.compile(r"(?:\.(?:csv|tsv|txt|json|parquet|pq|log|sqlite|ncu-rep|
 
 #: Words separate at blanks and punctuation, so that "b16" is a batch size and the b16 of "webb16" is not.
 _WORD = r"(?:(?<=[\s_\-/.,])|(?<=^))(?:{})(?=[\s_\-/.,]|$)"
-_BATCH = re.compile(_WORD.format(r"(?:batch[\s_\-]?size|batch|bs|b)[\s_\-=]?(\d{1,7})"), re.IGNORECASE)
+_BATCH = re.compile(_WORD.format(r"(?:batch[\s_\-]?size|batch|bs)[\s_\-=]?(\d{1,7})"), re.IGNORECASE)
+#: A single b is a batch size only where no longer word says it, and not in a model that is named so: vit_b_16.
+_SHORT_BATCH = re.compile(_WORD.format(r"b[\s_\-=]?(\d{1,7})"), re.IGNORECASE)
+#: Models whose variants are called b16, b32 ... after the size of their patches.
+_VARIANT = re.compile(
+    r"(?<![a-z])(?:vit|deit|clip|beit|mae|dinov?2?|siglip|mixer|efficientnet)[\s_\-]*b[\s_\-]?\d{1,2}$", re.IGNORECASE
+)
 _PRECISION = re.compile(_WORD.format("|".join(_PRECISIONS)), re.IGNORECASE)
 _PHASE = re.compile(_WORD.format("|".join(sorted(_PHASES, key=len, reverse=True))), re.IGNORECASE)
 
@@ -157,7 +163,7 @@ def _loose(text: str) -> WorkloadParts:
     batch: int | None = None
     precision: str | None = None
     phase_found: str | None = None
-    if match := _BATCH.search(rest):
+    if match := _BATCH.search(rest) or _short_batch(rest):
         batch = int(match[1])
         rest = _cut(rest, match)
     if match := _PRECISION.search(rest):
@@ -169,6 +175,15 @@ def _loose(text: str) -> WorkloadParts:
     model, _, data = rest.partition("/")
     model = _tidy(model) or text
     return WorkloadParts(model, model, _tidy(data) or None, batch, precision, phase_found)
+
+
+def _short_batch(text: str) -> re.Match[str] | None:
+    """Find the last ``b64`` of a name; that of ``vit_b16`` belongs to the model, whose variant it is."""
+    found = list(_SHORT_BATCH.finditer(text))
+    if not found:
+        return None
+    last = found[-1]
+    return None if _VARIANT.search(text[: last.end()]) else last
 
 
 def _cut(text: str, match: re.Match[str]) -> str:

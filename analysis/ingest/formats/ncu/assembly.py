@@ -21,6 +21,7 @@ from analysis.ingest.text.units import base
 DURATIONS = (
     "gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max", "Duration",
     "gpu__time_duration_measured_user.sum", "gpu__time_duration_measured_wallclock.sum",
+    "gpu__time_active.sum", "gpu__time_active.avg", "gpu__time_active.max",
 )  # fmt: skip
 _CYCLES = (
     "gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "sm__cycles_elapsed.avg",
@@ -33,6 +34,9 @@ _CLOCKS = (
 
 #: `--print-metric-name label-name` prints both; the internal name is the one to keep.
 _BOTH = re.compile(r"^.*\((?P<name>[a-z]\w*__[\w.]+)\)$|^(?P<first>[a-z]\w*__[\w.]+) \(.*\)$")
+
+#: A name, or a list of them: two letters at the least before anything else.
+_WORDS = re.compile(r"\s*[\"'(\[]?[A-Za-z_]{2}")
 
 
 @dataclass
@@ -164,7 +168,8 @@ def _internal(name: str) -> str:
 def damaged(rows: Measured) -> Bools:
     """Tell numbers that were damaged from metrics that are text, such as a cache configuration.
 
-    A cell that is no number is damaged if its metric has a unit or is a number in another row.
+    A cell that is no number is damaged if its metric is a number in another row, or has a unit and does not read as
+    words: a breakdown lists names of metrics under the unit of its sum.
     """
     bad = rows.numbers.wrong
     if not bad.any():
@@ -172,6 +177,9 @@ def damaged(rows: Measured) -> Bools:
     numeric = np.bincount(rows.metric[~np.isnan(rows.numbers.values)], minlength=len(rows.metric_names)) > 0
     has_unit = np.array([bool(name.strip()) for name in rows.unit_names])[rows.unit]
     wrong: Bools = bad & (numeric[rows.metric] | has_unit)
+    listed = np.flatnonzero(wrong & ~numeric[rows.metric])
+    for row in listed:
+        wrong[row] = _WORDS.match(str(rows.text[int(row)].as_py())) is None
     return wrong
 
 

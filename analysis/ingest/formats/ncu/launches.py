@@ -72,6 +72,8 @@ def era(header: Header) -> str:
     return f"{count} columns" + (f", {', '.join(notes)}" if notes else "")
 
 
+#: What a table that went through floating point adds to whole sizes: (768.0, 2.0, 1.0).
+_DOUBLE = re.compile(r"(?<=\d)\.0+(?=\s*[,)xX]|$)")
 _NUMBER = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*$")
 
 
@@ -118,13 +120,21 @@ def launch_table(cells: Cells, first: Ints) -> pd.DataFrame:
             chosen = np.array([place.get(value, -1) for value in values], dtype=np.int32)[chosen]
         return pd.Categorical.from_codes(chosen, categories=pd.Index(kept, dtype=object))
 
+    def size(name: str) -> pd.Categorical:
+        found = column(name)
+        plain = [_DOUBLE.sub("", text) for text in found.categories]
+        if plain == list(found.categories):
+            return found
+        codes, kept = pd.factorize(np.array(plain, dtype=object))
+        return pd.Categorical.from_codes(np.append(codes, -1)[found.codes], categories=pd.Index(kept, dtype=object))
+
     return pd.DataFrame(
         {
             "process_id": column(PROCESS),
             "launch_id": column(ID),
             "name": column(KERNEL),
-            "grid": column(GRID),
-            "block": column(BLOCK),
+            "grid": size(GRID),
+            "block": size(BLOCK),
             "cc": column(CC),
             "device": column(DEVICE),
             "invocations": 1,

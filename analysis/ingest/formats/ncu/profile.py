@@ -19,6 +19,7 @@ from analysis.ingest.formats.ncu import advice
 from analysis.ingest.formats.ncu.assembly import Assembled, Measured, assemble, damaged
 from analysis.ingest.formats.ncu.stall_metrics import Bools, Floats, accounted, each_once
 from analysis.ingest.text.numbers import Numbers, Separators
+from analysis.reference.gpus import canonical
 from analysis.store.parsed import Frame, Parsed
 
 #: How many places a table of counts may have for each row; above that it is sorted.
@@ -186,14 +187,21 @@ def profile(
             Where(opened.name, first[0]),
         )
     workload, assumed = guesses.workload_of(opened.name, hints)
-    said = _device_names(measured) or [text for _, text in cells.other]
+    stated = _device_names(measured)
+    said = [text for _, text in cells.other]
     # Distinct texts are few, launches are many.
     which, found = pd.factorize(built.kernel["cc"], use_na_sentinel=False)
     ccs = ["" if pd.isna(cc) else cc for cc in found]
-    gpu = guesses.gpu_of(ccs, opened.name, hints, said)
+    gpu = guesses.gpu_of(ccs, opened.name, hints, said, sorted(set(stated.values())))
     # One code a launch instead of one string: a million launches share a single name.
     same = pd.Categorical([workload]).take(np.zeros(len(which), dtype=np.intp))
     kernel = built.kernel.assign(workload=same, gpu=pd.Categorical([gpu.by_cc.get(cc) for cc in ccs]).take(which))
+    if stated and not hints.gpu:
+        # Launches on several GPUs keep the one that each names.
+        guessed = [gpu.by_cc.get(cc) for cc in ccs]
+        kernel["gpu"] = pd.Categorical(
+            [canonical(stated[at]) if at in stated else guessed[code] for at, code in enumerate(which.tolist())]
+        )
     share, total = accounted(
         built.marks, measured.launch, measured.metric, measured.metric_names, built.values, len(kernel)
     )
@@ -244,12 +252,13 @@ def _aside(measured: Measured, built: Assembled) -> Aside:
     return aside
 
 
-def _device_names(measured: Measured) -> list[str]:
-    """Return the GPU's name where the raw page states it: the only place in ncu's tables that does."""
+def _device_names(measured: Measured) -> dict[int, str]:
+    """Return the GPU's name by launch where the raw page states it: the only place in ncu's tables that does."""
     if _DEVICE_NAME not in measured.metric_names:
-        return []
+        return {}
     rows = np.flatnonzero(measured.metric == measured.metric_names.index(_DEVICE_NAME))
-    return sorted({str(measured.text[int(row)].as_py()) for row in rows})
+    found = {int(measured.launch[row]): str(measured.text[int(row)].as_py()).strip() for row in rows}
+    return {launch: name for launch, name in found.items() if any(map(str.isalpha, name)) and name.casefold() != "n/a"}
 
 
 def _told(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +32,7 @@ class NcuWide:
         return find_header(opened, col.KERNEL, col.is_wide) is not None
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
-        """Read the file; a row with a damaged cell is rejected as a whole.
+        """Read the file; a damaged cell is left out and named, its launch stays.
 
         Raises
         ------
@@ -58,14 +60,7 @@ class NcuWide:
         metrics = [name for name in metrics if not name.endswith(".max_rate")]
         separators = decide([cells.texts(name) for name in metrics])
         measured = _measured(cells, metrics, units, separators)
-        wrong = np.flatnonzero(damaged(measured))
-        if len(wrong):
-            for row in wrong:
-                name = measured.metric_names[measured.metric[row]]
-                text = str(measured.text[int(row)].as_py())
-                cells.rejects.add(measured.line[row], name, f"is no number; {separators.why}", text)
-            cells = cells.keep(~np.isin(np.arange(cells.count), measured.launch[wrong]))
-            measured = _measured(cells, metrics, units, separators)
+        measured, faults = _without_faults(measured, separators)
         if cells.count == 0:
             raise InputRefusedError(
                 f"none of its {cells.rows_read:,} rows could be understood: {cells.rejects.faults[0][2]}",
@@ -73,7 +68,8 @@ class NcuWide:
                 Where(opened.name, cells.rejects.faults[0][0]),
             )
         missing = any(int(part) not in units for part in np.unique(cells.part))
-        notes = ("The row of units is missing: values were taken as they are.",) if missing else ()
+        notes: tuple[str, ...] = ("The row of units is missing: values were taken as they are.",) if missing else ()
+        notes += (*faults, *_texts_under_units(measured))
         return profile(self.name, opened, hints, cells, measured, separators, era=col.era(header), extra_warnings=notes)
 
 
@@ -96,6 +92,40 @@ def _units(cells: Cells, metrics: list[str]) -> tuple[Cells, _Units]:
     kept = cells.keep(~blank)
     kept.rows_read = cells.rows_read - len(rows)
     return kept, units
+
+
+def _without_faults(measured: Measured, separators: Separators) -> tuple[Measured, tuple[str, ...]]:
+    """Take damaged cells as missing, and say which they are."""
+    wrong = damaged(measured)
+    rows = np.flatnonzero(wrong)
+    if not len(rows):
+        return measured, ()
+    numbers = measured.numbers
+    plain = replace(numbers, missing=numbers.missing | wrong, wrong=numbers.wrong & ~wrong)
+    named = [
+        f"{measured.metric_names[measured.metric[row]]} is {str(measured.text[int(row)].as_py())[:60]!r} in line "
+        f"{measured.line[row]:,}"
+        for row in rows[:_NAMED]
+    ]
+    rest = len(rows) - len(named)
+    what = "1 cell is no number and was" if len(rows) == 1 else f"{len(rows):,} cells are no numbers and were"
+    more = f", and {rest:,} more" if rest else ""
+    return replace(measured, numbers=plain), (f"{what} left out: {'; '.join(named)}{more} ({separators.why}).",)
+
+
+def _texts_under_units(measured: Measured) -> tuple[str, ...]:
+    """Name the metrics whose cells are words though their column has a unit."""
+    units = np.array([bool(name.strip()) for name in measured.unit_names])
+    rows = np.flatnonzero(measured.numbers.wrong & units[measured.unit])
+    names = [measured.metric_names[code] for code in np.unique(measured.metric[rows])]
+    if not names:
+        return ()
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    return (f"Words stand under a unit and were kept as texts, not as values: {shown}.",)
+
+
+#: Damaged cells that a warning names.
+_NAMED = 5
 
 
 def _once(cells: Cells) -> Cells:

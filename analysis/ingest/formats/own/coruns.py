@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.aside import Aside
 from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.contract.mechanisms import MPS
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROVENANCE, is_corun
 from analysis.ingest.formats.own.naming import MEASURES, name_rows, solo_rows, workloads
 from analysis.ingest.formats.own.reading import check, header, read_own, typed
@@ -20,6 +21,16 @@ from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 #: A stated slowdown may be rounded; beyond this it says something else than the values do.
 TOLERANCE = 0.02
+
+#: A slowdown beyond this is a damaged number and no measurement.
+LARGEST = 1e12
+
+#: Clients that CUDA MPS serves at once.
+MPS_CLIENTS = 48
+#: How far from k a slowdown may be to count as k.
+_EXACTLY = 0.002
+#: A table of one run with more members than this is more likely many runs under one number.
+_ONE_RUN = 8
 
 _TIME_UNIT = re.compile(r"(?:ns|us|µs|ms|s|sec|secs|seconds?|min|minutes?|h|hours?)(?:/(?:it|iter|step|batch|epoch))?")
 
@@ -33,7 +44,7 @@ def blank_zeros(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**zeros)
 
 
-def check_rows(sheet: Sheet, frame: pd.DataFrame) -> pd.Series[float]:
+def check_rows(sheet: Sheet, frame: pd.DataFrame, unmeasured: pd.Series[bool] | None = None) -> pd.Series[float]:
     """Reject rows that contradict themselves, and return the slowdown of the others.
 
     Parameters
@@ -43,6 +54,8 @@ def check_rows(sheet: Sheet, frame: pd.DataFrame) -> pd.Series[float]:
     frame : pd.DataFrame
         Typed rows of the co-run table, indexed by line; ``outcome`` is filled, solo values that stand elsewhere are
         filled in.
+    unmeasured : pd.Series of bool, optional
+        Rows that say that the job ran: without a value they were not measured.
 
     Returns
     -------
@@ -59,7 +72,10 @@ def check_rows(sheet: Sheet, frame: pd.DataFrame) -> pd.Series[float]:
     sheet.reject(frame.index[frame["gpu"] == ""], "gpu", "is empty")
     sheet.reject(frame.index[frame["workload"] == ""], "workload", "is empty, and so is the model")
     sheet.reject(frame.index[out & any_corun], "outcome", "a job that did not run has no co-run value and no slowdown")
-    sheet.reject(frame.index[~out & ~any_corun], "slowdown", "is empty, and so are the co-run throughput and time")
+    silent = ~out & ~any_corun
+    if unmeasured is not None:
+        silent &= ~unmeasured
+    sheet.reject(frame.index[silent], "slowdown", "is empty, and so are the co-run throughput and time")
 
     apart = (by_throughput / by_time - 1).abs() > TOLERANCE
     for line in frame.index[apart & ~out]:
@@ -72,6 +88,10 @@ def check_rows(sheet: Sheet, frame: pd.DataFrame) -> pd.Series[float]:
             reason += "; are throughput and time the wrong way round?"
         sheet.reject([line], "slowdown", reason)
     _check_units(sheet, frame)
+    odd = computed.fillna(stated)
+    for line in frame.index[((odd > LARGEST) | (odd < 1 / LARGEST)) & ~out]:
+        reason = f"solo and co-run values give a slowdown of {odd[line]:.3g}, which no measurement has"
+        sheet.reject([line], "corun_throughput" if by_throughput.notna()[line] else "corun_time", reason)
     return computed.fillna(stated).mask(out)
 
 
@@ -163,11 +183,14 @@ class OwnCoruns:
             If the file can't be read, or no row of it can be used.
         """
         sheet, decimals, written = self.read(opened)
-        frame = blank_zeros(fill_outcome(typed(sheet, CORUN_COLUMNS, decimals)))
+        frame = typed(sheet, CORUN_COLUMNS, decimals)
+        # A job that ran and was not measured says so itself; a row without any word of it is incomplete.
+        unmeasured = frame["outcome"] == RAN
+        frame = blank_zeros(fill_outcome(frame))
         check(sheet, frame, CORUN_COLUMNS)
         frame = name_rows(frame, hints)
         frame, filled = _with_solos(frame, hints)
-        frame["S"] = check_rows(sheet, frame)
+        frame["S"] = check_rows(sheet, frame, unmeasured)
         frame["slot"], lost = check_runs(sheet, frame)
         good = frame.loc[sheet.good().index]
         kept = good.drop(index=lost)
@@ -178,14 +201,24 @@ class OwnCoruns:
                 "Compare the table with the template.",
                 Where(opened.name, int(first["line"]), first["column"]),
             )
+        if kept.empty:
+            first = sheet.rejected().iloc[0]
+            raise InputRefusedError(
+                f"none of {sheet.rows_read:,} rows can be used: every run lost a member, the first because "
+                f"{first['column']} {first['reason']}",
+                "Compare the table with the template.", Where(opened.name, int(first["line"]), first["column"]),
+            )  # fmt: skip
         run, member = _runs(kept)
         solo, warnings = solo_rows(good)
-        unknown = sorted(set(kept.loc[kept["S"].isna() & (kept["outcome"] == RAN), "workload"]))
+        measured = kept[["corun_throughput", "corun_time"]].notna().any(axis=1)
+        unknown = sorted(set(kept.loc[kept["S"].isna() & measured & (kept["outcome"] == RAN), "workload"]))
         if unknown:
             named = ", ".join(unknown[:5]) + (" ..." if len(unknown) > 5 else "")
             warnings.append(f"no solo value is known for {named}: their co-runs are loaded without a slowdown")
         if not decimals.sure:
             warnings.append(f"the decimal mark is not certain: {decimals.reason}")
+        warnings += _taking_turns(kept)
+        warnings += _crowded(kept, written.get("run_id", "run_id"))
         faster = kept["S"].median()
         if faster < 0.9:
             warnings.append(f"the median slowdown is {faster:.2f}: are throughput and time the wrong way round?")
@@ -219,6 +252,38 @@ class OwnCoruns:
             },
             warnings=tuple(warnings),
         )
+
+
+def _crowded(kept: pd.DataFrame, column: str) -> list[str]:
+    """Warn of runs with more members than can share a GPU: then the column of runs is none."""
+    if kept.empty:
+        return []
+    sizes = kept.groupby(_RUN, sort=False).size()
+    largest = int(sizes.max())
+    if largest <= MPS_CLIENTS and not (len(sizes) == 1 and largest > _ONE_RUN):
+        return []
+    jobs = kept["workload"].nunique()
+    return [
+        f"the column {column!r} makes {len(sizes):,} {'run' if len(sizes) == 1 else 'runs'}, the largest of "
+        f"{largest:,} members of {jobs:,} jobs: is it what tells co-runs apart? MPS has {MPS_CLIENTS} clients at most"
+    ]
+
+
+def _taking_turns(kept: pd.DataFrame) -> list[str]:
+    """Warn of runs under MPS in which k jobs pay k each, exactly: so do jobs that take turns."""
+    ran = kept[(kept["mechanism"] == MPS) & (kept["outcome"] == RAN)]
+    if ran.empty:
+        return []
+    runs = ran.groupby(_RUN, sort=False)["S"]
+    apart = (runs.agg(["min", "max"]).div(runs.size(), axis=0) - 1).abs().max(axis=1)
+    count = int(((apart < _EXACTLY) & (runs.count() == runs.size()) & (runs.size() > 1)).sum())
+    if not count:
+        return []
+    which = "In 1 run" if count == 1 else f"In {count:,} runs"
+    return [
+        f"{which} under {MPS} every job of k takes k times as long, so that together they are no faster than one after "
+        "the other: that is how jobs take turns; check that MPS was in effect"
+    ]
 
 
 def _with_solos(frame: pd.DataFrame, hints: Hints) -> tuple[pd.DataFrame, int]:

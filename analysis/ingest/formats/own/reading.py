@@ -17,6 +17,8 @@ from analysis.ingest.text.delimited import MAX_COLUMNS, Sheet, header_of, read_s
 from analysis.settings import get_settings
 
 _PARQUET = b"PAR1"
+#: Rows that differ take more bytes than this each, however they are packed; smaller tables are read as they are.
+_MANY_ROWS, _LEAST_BYTES = 100_000, 0.2
 
 
 def is_parquet(opened: Opened) -> bool:
@@ -101,6 +103,11 @@ def _read_parquet(opened: Opened) -> Sheet:
                 "Keep the columns that are needed.",
                 where,
             )
+        if meta.num_rows > _MANY_ROWS and opened.size < meta.num_rows * _LEAST_BYTES:
+            raise InputRefusedError(
+                f"its {meta.num_rows:,} rows take {opened.size:,} bytes, so nearly all are equal",
+                "Write each measurement once.", where,
+            )  # fmt: skip
         table = file.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputRefusedError(

@@ -179,6 +179,8 @@ class Kineto:
                 Where(opened.name),
             )
         kernel = pd.DataFrame(launches)
+        overlong = _cut_overlaps(kernel)
+        kernel = kernel.drop(columns=["ts", "stream"])
         names = {key: f"{item.get('name')} ({key})" for key, item in devices.items() if item.get("name")}
         ccs = {
             names[key]: f"{item['computeMajor']}.{item.get('computeMinor', 0)}"
@@ -195,7 +197,17 @@ class Kineto:
                 "achieved occupancy of Nsight Compute."
             )
         if ran_on > 1:
-            warnings.append(f"The kernels ran on {ran_on} GPUs; the device is kept with each launch.")
+            warnings.append(
+                f"The kernels ran on {ran_on} GPUs; the device is kept with each launch, and shares over the whole "
+                "file pool the GPUs' times: compare within a GPU."
+            )
+        if overlong:
+            shown = "; ".join(overlong[:_NAMED])
+            more = f" and {len(overlong) - _NAMED:,} more" if len(overlong) > _NAMED else ""
+            warnings.append(
+                f"Kernels of one stream run one after the other, and {shown}{more} lasts past the start of the next, "
+                "which cannot be: its duration was cut there."
+            )
         return build(
             self.name, opened, hints, kernel, table,
             Account(seen, pd.DataFrame(rejected, columns=list(REJECTED_COLUMNS)), faulty=len(rejected)),
@@ -203,6 +215,30 @@ class Kineto:
             report={"other_events": dict(kinds.most_common()), "duration_from": "dur of each kernel event"},
             warnings=warnings,
         )  # fmt: skip
+
+
+#: Kernels that a warning names.
+_NAMED = 3
+#: Rounding, and kernels that start while the one before drains, overlap by less than these.
+_SLACK_US, _SLACK_SHARE = 1.0, 0.05
+
+
+def _cut_overlaps(kernel: pd.DataFrame) -> list[str]:
+    """Cut durations that reach past the start of the next kernel of the stream, in place, and name the kernels."""
+    ordered = kernel.dropna(subset=["ts", "duration_ns"]).sort_values("ts", kind="stable")
+    ahead = ordered.groupby(["device", "stream"], sort=False)["ts"].shift(-1)
+    room = (ahead - ordered["ts"]) * 1e3
+    over = ordered["duration_ns"] - room
+    # Equal starts say that starts were not recorded, and nothing of durations.
+    wrong = (room > 0) & (over > _SLACK_US * 1e3) & (over > _SLACK_SHARE * ordered["duration_ns"])
+    for at in ordered.index[wrong]:
+        kernel.loc[at, "duration_ns"] = room[at]
+    return [
+        f"{name} ({was / 1e3:,.6g} us, next after {there / 1e3:,.6g} us)"
+        for name, was, there in zip(
+            ordered.loc[wrong, "name"], ordered.loc[wrong, "duration_ns"], room[wrong], strict=True
+        )
+    ]
 
 
 def _fault(event: dict[str, Any]) -> tuple[str, str] | None:
@@ -225,6 +261,8 @@ def _launch(event: dict[str, Any], line: int) -> dict[str, Any]:
         "grid": _dims(args.get("grid")),
         "block": _dims(args.get("block")),
         "device": str(args.get("device", "0")),
+        "ts": _number(event.get("ts")),
+        "stream": f"{event.get('pid')} {args.get('stream', event.get('tid'))}",
         "invocations": 1,
         # Times are in microseconds; a rounded zero says nothing.
         "duration_ns": duration * 1e3 if duration > 0 else np.nan,

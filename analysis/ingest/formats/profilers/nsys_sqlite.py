@@ -145,6 +145,9 @@ def _rejected_sample(rows: pd.DataFrame, why: pd.Series[str]) -> pd.DataFrame:
 
 _MAGIC = b"SQLite format 3\x00"
 KERNELS, STRINGS, GPU = "CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "TARGET_INFO_GPU"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+#: Beginning of the name under which a graph that was traced whole is kept.
+GRAPH = "CUDA graph, traced whole:"
 _EXPORT = "nsys export --type sqlite --output profile.sqlite PROFILE.nsys-rep"
 #: Tables of other activities, to say what the file holds beside kernels.
 _OTHER = {
@@ -189,9 +192,14 @@ class NsysSqlite:
                 devices = _devices(connection, tables)
                 columns = _columns(connection, SAMPLES) if SAMPLES in tables else set()
                 samples = read_samples(connection, tables, columns, devices, hints)
-                if KERNELS not in tables:
+                _check_tables(connection, where)
+                graphs = _graphs(connection, tables)
+                if KERNELS not in tables and len(graphs):
+                    rows = graphs
+                elif KERNELS not in tables:
                     return self._samples_only(opened, hints, samples, tables)
-                rows = _launches(connection, where)
+                else:
+                    rows = pd.concat([_launches(connection, where), graphs], ignore_index=True)
                 beside = {what: _count(connection, table) for table, what in _OTHER.items() if table in tables}
                 version = _version(connection, tables)
         except (sqlite3.Error, pd.errors.DatabaseError, OverflowError, UnicodeDecodeError) as error:
@@ -210,9 +218,12 @@ class NsysSqlite:
         ccs = {str(row["name"]): str(row["cc"]) for row in devices.to_dict("records") if row["cc"]}
         aside = [f"{count:,} {what}" for what, count in beside.items() if count]
         warnings = [f"Beside kernels the file holds {', '.join(aside)}; they are not loaded."] if aside else []
+        if len(graphs):
+            warnings.append(_about_graphs(kept))
         if kernel["device"].nunique() > 1 or kept["deviceId"].nunique() > 1:
             warnings.append(
-                f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch."
+                f"The kernels ran on {kept['deviceId'].nunique()} GPUs; the device is kept with each launch, and "
+                "shares over the whole file pool the GPUs' times: compare within a GPU."
             )
         parsed = build(
             self.name, opened, hints, kernel, _metrics(kept), Account(len(rows), _rejected(rows, bad)),
@@ -284,6 +295,43 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 def _count(connection: sqlite3.Connection, table: str) -> int:
     return int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+
+
+def _check_tables(connection: sqlite3.Connection, where: Where) -> None:
+    """Refuse an export in which one of the tables is a view: what it computes could go on for ever."""
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
+    views = {str(row[0]) for row in found} & {KERNELS, STRINGS, GPU, GRAPHS, SAMPLES, NAMES, START, *_OTHER}
+    if views:
+        raise InputRefusedError(
+            f"{min(views)} is a view and no table, which no export of Nsight Systems has",
+            f"Export it again with `{_EXPORT}`.", where,
+        )  # fmt: skip
+
+
+def _graphs(connection: sqlite3.Connection, tables: set[str]) -> pd.DataFrame:
+    """Return launches of CUDA graphs that were traced whole, as rows of kernels named after their graph."""
+    there = _columns(connection, GRAPHS) if GRAPHS in tables else set()
+    if not {"start", "end"} <= there:
+        return pd.DataFrame()
+    number = "graphId" if "graphId" in there else "0"
+    extra = "".join(f', "{name}"' for name in ("deviceId", "correlationId", "globalPid") if name in there)
+    rows = pd.read_sql_query(
+        f'SELECT rowid AS line, "start", "end", {number} AS graph{extra} FROM {GRAPHS} ORDER BY rowid', connection
+    )
+    rows["name"] = [f"{GRAPH} {graph}" for graph in rows.pop("graph")]
+    if "deviceId" not in rows:
+        rows["deviceId"] = 0
+    return rows
+
+
+def _about_graphs(kept: pd.DataFrame) -> str:
+    time = (kept["end"] - kept["start"]).astype(float)
+    inside = float(time[kept["name"].astype(str).str.startswith(f"{GRAPH} ")].sum())
+    return (
+        f"{inside / 1e6:,.4g} of {float(time.sum()) / 1e6:,.4g} ms of GPU time "
+        f"({100 * inside / float(time.sum()):.2f} %) ran inside CUDA graphs that were traced whole: their kernels "
+        "are not in the file. Record with `nsys profile --cuda-graph-trace=node` to have them."
+    )
 
 
 def _launches(connection: sqlite3.Connection, where: Where) -> pd.DataFrame:

@@ -79,7 +79,9 @@ def is_summary(names: Names) -> bool:
 def is_nvprof_summary(names: Names) -> bool:
     """Say whether these are the columns of nvprof's summary: the total is called time, beside its share in percent."""
     found = meanings(names)
-    return {"type", "share", "instances", "avg", "name"} <= set(found) and "Time" in names
+    # Up to CUDA 8 there is no column of types: copies are told by their names.
+    typed = "type" in found or "Time(%)" in names
+    return {"share", "instances", "avg", "name"} <= set(found) and typed and "Time" in names
 
 
 def time_unit(names: Names, column: str, units: Names | None = None) -> BaseUnit:
@@ -107,6 +109,9 @@ def time_unit(names: Names, column: str, units: Names | None = None) -> BaseUnit
 OTHER_TABLE = "other_table"
 NOT_A_KERNEL = "not_a_kernel"
 REPEATED = "same_kernels_again"
+
+#: Calls of CUDA's interface, which a summary without types lists beside kernels.
+_API = re.compile(r"cu(?:da)?[A-Z]\w*$")
 
 _STATISTICS = ("total", "median", "min", "max", "stddev")
 
@@ -235,6 +240,8 @@ class _Summary:
     def _not_kernels(self, checked: Checked, found: dict[str, str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         codes, values = checked.cells.codes(found["name"])
         aside = np.array([value.strip().startswith("[CUDA ") for value in values], dtype=bool)[codes]
+        if "category" not in found and "type" not in found:
+            aside |= np.array([_API.match(value.strip()) is not None for value in values], dtype=bool)[codes]
         for key, word in (("category", "kernel"), ("type", "gpu activities")):
             if key in found:
                 kinds, texts = checked.cells.codes(found[key])

@@ -102,6 +102,10 @@ def _warnings(metric: pd.DataFrame) -> list[str]:
     return out
 
 
+#: More launches than any program makes; beyond them a number is damaged.
+_MOST = 1e15
+
+
 def _understood(cells: Cells, naming: str) -> tuple[Cells, Ints]:
     """Reject rows without a kernel or metric, with a wrong number of launches, or whose average is no number."""
     average = read(cells.texts("Avg"))
@@ -112,7 +116,7 @@ def _understood(cells: Cells, naming: str) -> tuple[Cells, Ints]:
     faults = (
         (KERNEL, ~named[KERNEL], "the kernel has no name"),
         (naming, ~named[naming], "the metric has no name"),
-        (INVOCATIONS, ~((count >= 1) & (count == np.floor(count))), "is no number of launches"),
+        (INVOCATIONS, ~((count >= 1) & (count == np.floor(count)) & (count <= _MOST)), "is no number of launches"),
         ("Avg", average.wrong, "is no number"),
     )
     good = np.ones(cells.count, dtype=bool)

@@ -85,6 +85,12 @@ def read_features(
 _SIDES = (1, 2)
 _NEEDED = frozenset(name for i in _SIDES for name in (f"workload{i}", f"w{i}throughput", f"w{i}exclusive_throughput"))
 
+_COLUMNS = _NEEDED | {
+    name
+    for i in _SIDES
+    for name in (f"idx{i}", *(f"w{i}_{counter}" for counter in COUNTERS), *(f"w{i}{use}" for use in UTILISATION))
+}
+
 
 class KacePairs:
     """Reads ``kace_pairs.csv``: slowdown = exclusive / shared throughput."""
@@ -94,7 +100,9 @@ class KacePairs:
 
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header has both workloads with their shared and exclusive throughput."""
-        return set(header_of(opened)[0]) >= _NEEDED
+        names = header_of(opened)[0]
+        # Any other column, such as a third workload, makes it another table: its rows are no pairs.
+        return _NEEDED <= set(names) <= _COLUMNS
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the pairs, the solo values and the solo counters.
@@ -217,7 +225,9 @@ class KaceTriples:
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header has three workloads and thread percentages of three jobs."""
         header = header_of(opened)[0]
-        return set(_JOBS) <= set(header) and any(_SHARES.fullmatch(name) for name in header)
+        return (
+            set(_JOBS) <= set(header) and "workload4" not in header and any(_SHARES.fullmatch(name) for name in header)
+        )
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the triples; the pairs must be loaded before them, for the solo values.

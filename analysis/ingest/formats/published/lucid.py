@@ -58,7 +58,8 @@ class LucidPairs:
 
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header has model, dataset, batch size, amp and speed of two jobs."""
-        return set(header_of(opened)[0]) >= _NEEDED
+        # Any other column, such as a third model, makes it another table.
+        return _NEEDED <= set(header_of(opened)[0]) <= _NEEDED | {"", "Unnamed: 0", "gpu_num1", "gpu_num2", *_DURING}
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the pairs; what was measured during the co-run goes into the run's note.

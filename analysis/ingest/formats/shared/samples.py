@@ -35,6 +35,7 @@ _SCHEMA = pa.schema(
 )  # fmt: skip
 
 _UTILISATION = re.compile(r"^(?:utilization\.gpu|util_gpu|gputl|dcgm_fi_dev_gpu_util|sm$)", re.IGNORECASE)
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
 _FORMATS = ("%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "ISO8601", "%Y%m%d %H:%M:%S", "%a %b %d %H:%M:%S %Y")
 
 
@@ -92,6 +93,9 @@ def moments(texts: Sequence[str]) -> tuple[npt.NDArray[np.datetime64], npt.NDArr
     """
     stripped = pd.Series([text.strip() for text in texts], dtype=object)
     blank = stripped == ""
+    # Years that no recording has, and that nanoseconds can't hold.
+    year = pd.to_numeric(stripped.str.extract(r"^(\d{4})[-/]")[0], errors="coerce")
+    outside = (year < _FIRST_YEAR) | (year > _LAST_YEAR)
     out = pd.Series(np.datetime64("NaT", "us"), index=stripped.index)
     if stripped.str.fullmatch(r"\d{9,13}(?:\.\d+)?").fillna(False).astype(bool).any():
         number = pd.to_numeric(stripped, errors="coerce")
@@ -100,7 +104,7 @@ def moments(texts: Sequence[str]) -> tuple[npt.NDArray[np.datetime64], npt.NDArr
         out = out.dt.round("us")
     else:
         for form in _FORMATS:
-            left = out.isna() & ~blank
+            left = out.isna() & ~blank & ~outside
             if not left.any():
                 break
             found = pd.to_datetime(stripped[left], format=form, errors="coerce", utc=True).dt.tz_localize(None)

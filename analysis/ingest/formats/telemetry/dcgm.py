@@ -93,6 +93,10 @@ _FIELD = re.compile(r"^\w+\s*,\s*(?:gauge|counter|label|histogram)\s*,", re.IGNO
 
 #: Rules that set lines aside.
 OTHER_METRIC = "other_metric"
+REPEATED = "repeated_figures"
+#: Labels by which the exporter tells apart who shares a device, the one that names them best first.
+_SHARED_BY = ("pod", "exported_pod", "pod_name", "container", "exported_container", "container_name", "namespace",
+              "exported_namespace", "pod_namespace", "vgpu")  # fmt: skip
 FIELD_LIST = "list_of_fields"
 
 
@@ -120,6 +124,7 @@ class DcgmExporter:
         if opened.text is None:
             raise ValueError("this is no text")
         series: dict[tuple[str, Labels], tuple[list[float], list[float]]] = {}
+        places: dict[tuple[str, Labels], list[int]] = {}
         faults: list[tuple[int, str | None, str, str]] = []
         read, aside = 0, Aside()
         with opened.text.open(encoding="utf-8-sig", errors="replace") as file:
@@ -141,9 +146,13 @@ class DcgmExporter:
                 else:
                     values, times = series.setdefault((found["name"], labels), ([], []))
                     values.append(value)
+                    places.setdefault((found["name"], labels), []).append(number)
                     times.append(np.nan if found["at"] is None else float(found["at"]) / 1e3)
         readings = samples.Readings()
         timed = False
+        series, sharers, repeated = _once_for_each_device(series)
+        for key in repeated:
+            aside.add(REPEATED, places[key])
         for (name, labels), (values, times) in series.items():
             timed |= not np.isnan(times).all()
             add_series(readings, name, labels, np.array(times), np.array(values), opened, hints)
@@ -151,8 +160,59 @@ class DcgmExporter:
             self.name, opened, hints, readings,
             Account(read, pd.DataFrame(faults, columns=list(REJECTED_COLUMNS)), aside),
             report={"series": len(series)},
-            warnings=[] if timed else ["A scrape of dcgm-exporter has no time: it is one moment for each sample."],
+            warnings=[
+                *([] if timed else ["A scrape of dcgm-exporter has no time: it is one moment for each sample."]),
+                *([_about_sharers(sharers)] if sharers else []),
+            ],
         )  # fmt: skip
+
+
+_Series = dict[tuple[str, Labels], tuple[list[float], list[float]]]
+
+
+def _once_for_each_device(series: _Series) -> tuple[_Series, list[str], list[tuple[str, Labels]]]:
+    """Take figures of a device that the exporter repeats for each pod on it as the device's, once.
+
+    Returns
+    -------
+    series : dict
+        Without repeats; a device's figure carries its pods in the label ``shared_by``.
+    sharers : list of str
+        The pods, or virtual GPUs.
+    repeated : list
+        Keys of the series that were left out.
+    """
+    groups: dict[tuple[str, Labels], list[tuple[str, Labels]]] = {}
+    for name, labels in series:
+        rest = labels_of({key: text for key, text in labels if key not in _SHARED_BY})
+        groups.setdefault((name, rest), []).append((name, labels))
+    out: _Series = {}
+    sharers: dict[str, None] = {}
+    repeated: list[tuple[str, Labels]] = []
+    for (name, rest), keys in groups.items():
+        first = series[keys[0]]
+        same = all(np.array_equal(series[key], first, equal_nan=True) for key in keys[1:])
+        if len(keys) < 2 or not same:
+            out.update({key: series[key] for key in keys})
+            continue
+        pods = [_sharer(dict(labels)) for _, labels in keys]
+        sharers.update(dict.fromkeys(pods))
+        repeated += keys[1:]
+        out[(name, labels_of({**dict(rest), "shared_by": ", ".join(pods)}))] = first
+    return out, list(sharers), repeated
+
+
+def _sharer(labels: dict[str, str]) -> str:
+    named = next((labels[key] for key in _SHARED_BY if labels.get(key) and key != "vgpu"), None)
+    return named or f"vgpu {labels.get('vgpu', '')}".strip()
+
+
+def _about_sharers(sharers: list[str]) -> str:
+    shown = ", ".join(sharers[:5]) + (f" and {len(sharers) - 5} more" if len(sharers) > 5 else "")
+    return (
+        f"The values are equal under every one of {shown}: they are the GPU's and no pod's, repeated for each that "
+        "shares it. They are kept once."
+    )
 
 
 def _labels(text: str) -> Labels | None:

@@ -161,7 +161,8 @@ def add_series(
     instance = known.get("GPU_I_ID") or known.get("gpu_instance_id")
     host = known.get("Hostname") or known.get("hostname")
     device = next((known[key] for key in _DEVICE if key in known), None)
-    entity = job or (f"MIG instance {instance}" if instance else None)
+    shared = known.get("shared_by")
+    entity = job or (f"MIG instance {instance}" if instance else f"shared by {shared}" if shared else None)
     kept, blank = dcgm_fields.blanked(values)
     reason = blank
     if np.isnan(kept).any():

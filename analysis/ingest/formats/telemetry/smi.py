@@ -219,6 +219,17 @@ def _samples(
         return None if named is None else checked.strings(named).to_pylist()
 
     names, index, uuid = texts_of("name"), texts_of("index"), texts_of("uuid")
+    indices = [item.written for item in columns if item.role == "index"]
+    if len(indices) > 1:
+        # Inside a container every GPU has index 0: the column that tells GPUs apart counts.
+        told = {name: checked.strings(name).to_pylist() for name in indices}
+        best = max(indices, key=lambda name: len(set(told[name])))
+        if len(set(told[best])) > len(set(told[indices[0]])):
+            index = told[best]
+            warnings.append(
+                f"The columns {' and '.join(repr(name) for name in indices)} both number GPUs; {best!r} tells more of "
+                "them apart and was taken."
+            )
     pid, process = texts_of("pid"), texts_of("process")
     by_name = samples.gpu_for(set(names or [None]), opened, hints)
     gpu = [by_name[name] for name in names] if names is not None else by_name[None]
@@ -265,15 +276,34 @@ def _header(opened: Opened) -> tuple[Header, bool] | None:
     if (len(measured) < 2 and not (measured and named)) or len(measured) + len(named) < len(cells) - 1:
         return None
     start = 3 if opened.stats.encoding == "utf-8-sig" else 0
-    return Header(_numbered(cells, named), 0, start, ",", False), True
+    return Header(_numbered(cells, named, _index_place(lines)), 0, start, ",", False), True
 
 
-def _numbered(cells: list[str], named: list[str]) -> tuple[str, ...]:
+def _index_place(lines: list[str]) -> int | None:
+    """Find the column that tells GPUs apart: small whole numbers, another in each row of one moment."""
+    rows = [[cell.strip() for cell in line.split(",")] for line in lines if line.strip()]
+    width = len(rows[0]) if rows else 0
+    rows = [row for row in rows if len(row) == width]
+    moments = [row[0] for row in rows]
+    if len(set(moments)) == len(moments):
+        return None
+    for place in range(1, width):
+        numbers = [row[place] for row in rows]
+        pairs = set(zip(moments, numbers, strict=True))
+        small = all(re.fullmatch(r"\d{1,2}", number) for number in numbers)
+        if small and len(set(numbers)) > 1 and len(pairs) == len(rows):
+            return place
+    return None
+
+
+def _numbered(cells: list[str], named: list[str], index: int | None = None) -> tuple[str, ...]:
     """Name the columns of a log without a header, as far as a cell tells what it is."""
     out = ["timestamp"]
     for place, cell in enumerate(cells[1:], start=2):
         unit = cell.rpartition(" ")[2] if " " in cell and cell not in named else ""
-        if cell in named:
+        if place - 1 == index:
+            out.append("index")
+        elif cell in named:
             out.append("uuid" if cell.startswith("GPU-") else "name")
         elif unit in _BY_UNIT and _BY_UNIT[unit] not in out:
             out.append(_BY_UNIT[unit])
