@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference.decision import LIMIT, Case, Decision, Forecast, check_limit, decide
-from analysis.interference.memory import capacity, memory_fit
+from analysis.interference.memory import capacity, memory_fit, peaks
 from analysis.interference.ran import ran_sets
 from analysis.predict.evaluate.folding import deviation_of
 from analysis.predict.frame.naming import shown_number
@@ -18,7 +18,7 @@ from analysis.predict.frame.terms import schema
 from analysis.predict.models import evidence as tier
 from analysis.predict.models import missing
 from analysis.predict.models.composing import composed
-from analysis.predict.models.gather import UNCAPPED, gather
+from analysis.predict.models.gather import UNCAPPED, Gathered, gather
 from analysis.predict.models.manifest import Manifest
 from analysis.store.database import Database
 
@@ -179,11 +179,7 @@ def predict_jobs(
     tiers = [tier.evidence_of(found.profiles[job], read) for job in jobs]
     if read is not None and "none" in tiers and not set(jobs) <= set(manifest.workloads):
         reasons = [(*one, GUESS) for one in reasons]
-    memory = memory_fit(
-        [float(found.profiles[job]["peak_memory"]) for job in jobs],
-        [_kind(found.profiles[job]) for job in jobs],
-        capacity(found.gpu),
-    )
+    memory = memory_fit(*_peaks(database, found, jobs), capacity(found.gpu))
     slowdowns = np.exp(predicted)
     forecast = forecast_of(slowdowns, chance, manifest.runs, any(reasons), tier.weakest(tiers))
     # Pairs answer where no model does; those of clients with caps say nothing of others.
@@ -273,6 +269,19 @@ def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
     return [*lacking, *found.values()]
 
 
+def outside_rows(manifest: Manifest, X: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Say of many rows at once whether `outside` would have a word on them."""
+    found = np.zeros(len(X), dtype=bool)
+    for name, (low, high) in manifest.ranges.items():
+        values = X[name].to_numpy(dtype=np.float64)
+        slack = MARGIN * (high - low)
+        column = schema()[name]
+        found |= (values < low - slack) | (values > high + slack)
+        if column.whose in ("target", "co-runners") and column.what != "configuration":
+            found |= np.isnan(values)
+    return found
+
+
 def _listed(names: Sequence[str], most: int = 3) -> str:
     """Return the first names of a list, and how many more there are."""
     more = len(names) - most
@@ -284,9 +293,18 @@ def protocol_of(manifest: Manifest, jobs: Sequence[str]) -> str:
     return "unseen-pair" if set(jobs) <= set(manifest.workloads) else "leave-one-workload-out"
 
 
-def _kind(profile: pd.Series[Any]) -> str | None:
-    kind = profile["memory_kind"]
-    return kind if isinstance(kind, str) else None
+def _peaks(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple[list[float], list[str | None]]:
+    """Return each job's peak memory on the GPU and what kind it is; else that of its profile, wherever it is from."""
+    known: dict[str, tuple[float, str | None]] = {}
+    for job in dict.fromkeys(jobs):
+        kind = found.profiles[job]["memory_kind"]
+        known[job] = float(found.profiles[job]["peak_memory"]), kind if isinstance(kind, str) else None
+    for name in found.datasets:
+        here = peaks(database, name, found.gpu)
+        for job in set(here.index) & set(known):
+            kind = here.at[job, "memory_kind"]
+            known[job] = float(here.at[job, "peak_memory_mib"]), kind if isinstance(kind, str) else None
+    return [known[job][0] for job in jobs], [known[job][1] for job in jobs]
 
 
 def read_quantities(manifest: Manifest) -> set[str] | None:
