@@ -4,9 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict.models import models
+from analysis.predict.models import models, unanswered
 from analysis.predict.models.jobs import JobPrediction
-from analysis.ui.parts import question, what_if
+from analysis.store.queries import sources
+from analysis.ui.parts import partners, question, what_if
 from analysis.ui.parts import question as nomodel
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.markdown import plain, sentence
@@ -26,6 +27,8 @@ EVIDENCE = {
     "counters": "counters",
     "stalls": "stall reasons",
     "measured": "a measurement of this very set",
+    "did not run": "runs of this very set that failed",
+    "composed": "measured pairs, put together",
 }
 COLUMNS = {
     "workload": st.column_config.TextColumn("Job", width="medium"),
@@ -38,6 +41,7 @@ COLUMNS = {
     "extrapolating": st.column_config.CheckboxColumn("Extrapolating"),
     "evidence": "Evidence",
     "memory": "Memory",
+    "within_limit": st.column_config.NumberColumn("All within the limit, %", format="%.0f"),
     "verdict": "Verdict",
 }
 
@@ -46,12 +50,16 @@ def verdict(found: list[JobPrediction]) -> str:
     """Say memory first, then the verdict and what it rests on."""
     first = found[0]
     colour, words = LOOK[first.verdict]
-    basis = EVIDENCE.get(first.evidence, plain(first.evidence))
+    basis = EVIDENCE.get(first.rests_on, plain(first.rests_on))
     if first.evidence == "measured" and first.simulated:
         basis = "a simulated run of this very set"
     beyond = first.evidence != "measured" and any(one.extrapolating for one in found)
     warning = " It goes **beyond what the model has seen**; the reasons stand below." if beyond else ""
-    return f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)} This rests on {basis}.{warning}"
+    chance = f" Within {first.limit:g} x: **{first.within_limit:.0f} %**." if first.within_limit is not None else ""
+    return (
+        f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)}{chance} This rests on {basis}, at the "
+        f"limit of {first.limit:g} x.{warning}"
+    )
 
 
 def details(found: list[JobPrediction], asked: question.Question) -> None:
@@ -87,6 +95,8 @@ def rests(found: list[JobPrediction], asked: question.Question) -> None:
 def page() -> None:
     name = filters.dataset()
     known = question.trained(name) if name else []
+    if name and not known and cached(sources.counts, database(), name)["runs"]:
+        known = [cached(unanswered.card, database(), name)]  # what ran answers without a model
     if not known:
         frame.header(QUESTION, filters.chosen("dataset") if name else None)
         if name is None:
@@ -96,10 +106,12 @@ def page() -> None:
         return
     heading = st.container()
     asked = question.ask(known)
+    limit = partners.ask_limit()
     try:
         found = cached(
-            models.predict, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped
-        )
+            models.predict, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped,
+            limit=limit,
+        )  # fmt: skip
     except StallScopeError as error:
         with heading:
             frame.header(QUESTION, filters.chosen("dataset"), simulated=asked.model.simulated)

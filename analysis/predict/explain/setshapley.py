@@ -263,14 +263,18 @@ def _spread(estimator: StructuredGP, background: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+#: The client's cap is a part of a job's profile, and a column of its own for the job and for those beside it.
+_CAP = "thread_percentage"
+
+
 def _players(estimator: StructuredGP) -> _Players:
     groups: dict[str, list[int]] = {}
     for position, name in enumerate(estimator.scale_.kept_names):
         groups.setdefault(owner_of(name), []).append(position)
     return _Players(
         [np.array(positions, dtype=np.int64) for positions in groups.values()],
-        [f"own_{name}" if name in BY_NAME else name for name in groups],
-        [others_column(name) if name in BY_NAME else name for name in groups],
+        [f"own_{name}" if name in BY_NAME or name == _CAP else name for name in groups],
+        [others_column(name) if name in BY_NAME else f"others_{name}" if name == _CAP else name for name in groups],
     )
 
 

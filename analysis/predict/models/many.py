@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotFoundError, UsageError
-from analysis.interference.decision import LIMIT, Case, Decision, Forecast, check_limit, decide
+from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
+from analysis.interference.decision import LIMIT, Case, Decision, Forecast, Guess, check_limit, decide
 from analysis.interference.memory import Memory, capacity, memory_fit, peaks
 from analysis.interference.ran import ran_sets
 from analysis.predict.evaluate.folding import deviation_of
@@ -126,6 +126,28 @@ def answers(
         )  # fmt: skip
         found.append(SetAnswer(jobs, measured or forecast.slowdowns, memory, forecast.extrapolating, decide(case)))
     return found
+
+
+def guess_of(database: Database, model_id: str, gpu: str, mechanism: str, limit: float) -> Guess:
+    """Return a model's forecasts as `joining` and `safe_partners` take them; none where it can't be asked.
+
+    Parameters
+    ----------
+    database, model_id, limit
+        As `answers`.
+    gpu, mechanism : str
+        As stored.
+    """
+    manifest, estimator = models.load(database, model_id)
+    strange = not reference.resolve(gpu, manifest.gpus)
+
+    def guess(sets: list[tuple[str, ...]]) -> list[Forecast]:
+        try:
+            return forecast_sets(database, manifest, estimator, gpu, mechanism, sets, limit, strange=strange)
+        except (NotEnoughDataError, NotFoundError):
+            return [Forecast((math.nan,) * len(jobs)) for jobs in sets]
+
+    return guess
 
 
 def forecast_sets(
