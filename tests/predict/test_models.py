@@ -7,7 +7,7 @@ import io
 import json
 import pickle
 import zipfile
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd

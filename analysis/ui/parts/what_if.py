@@ -355,7 +355,7 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
         try:
             answer = cached(
                 models.predict, database(), question.model.model_id, question.gpu, question.jobs, question.mechanism,
-                caps=question.capped,
+                caps=question.capped, limit=found[0].limit,
             )  # fmt: skip
         except StallScopeError as error:
             st.caption(f"Kept scenario {_LETTERS[number]} can't be answered: {sentence(error.sentence)}")
@@ -371,7 +371,7 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
 
 
 def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, Any]:
-    every = [one.slowdown for one in found]
+    every = [one.measured if one.measured is not None else one.slowdown for one in found]
     first = found[0]
     return {
         "scenario": name,
