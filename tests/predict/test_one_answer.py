@@ -19,7 +19,7 @@ from tests.predict.conftest import WORKLOADS, make
 
 GPU, HOW = "V100-32GB", "CUDA MPS"
 NAMES = [row[0] for row in WORKLOADS]
-PAIRS = list(combinations_with_replacement(NAMES[:5], 2))[:12] + [("beta-b8", "delta-b4"), ("gamma-b8", "delta-b16")]
+PAIRS = [*list(combinations_with_replacement(NAMES[:5], 2))[:12], ("beta-b8", "delta-b4"), ("gamma-b8", "delta-b16")]
 TRIPLES = [
     ("alpha-b2", "alpha-b2", "alpha-b8"), ("alpha-b2", "alpha-b8", "beta-b2"), ("alpha-b16", "alpha-b8", "beta-b2"),
     ("beta-b2", "beta-b8", "delta-b4"), ("alpha-b2", "delta-b4", "gamma-b8"), ("alpha-b2", "alpha-b2", "alpha-b2"),
