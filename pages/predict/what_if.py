@@ -84,6 +84,8 @@ def rests(found: list[JobPrediction], asked: question.Question) -> None:
         asked.model.title,
         frame.count(asked.model.runs, "simulated run" if asked.model.simulated else "measured run")
         if asked.model.runs
+        else "what ran, and the pairs of larger sets"
+        if asked.model.predictor == unanswered.NAME
         else f"no co-run: {'simulated ' if asked.model.simulated else ''}stall profiles alone",
         f"{calibrated.groups} groups calibrate the interval" if calibrated else "no interval",
         protocol=calibrated.calibrated_by if calibrated else None,

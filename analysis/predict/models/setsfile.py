@@ -49,7 +49,7 @@ def read_sets(path: Path) -> list[tuple[str, tuple[str, ...]]]:
     named = next((name for name in _SET if name in table), None)
     job = next((name for name in _JOB if name in table), None)
     wide = sorted(
-        (name for name in table if name.startswith("job") and name[3:].lstrip("_").isdigit()),
+        (name for name in map(str, table.columns) if name.startswith("job") and name[3:].lstrip("_").isdigit()),
         key=lambda name: int(name[3:].lstrip("_")),
     )
     found: list[tuple[str, tuple[str, ...]]]
