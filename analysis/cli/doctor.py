@@ -35,7 +35,6 @@ def register(app: typer.Typer) -> None:
 
 def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
     """Check Python, packages, database, lock, disk, driver, counters, MPS, profilers, browser: each with the cure."""
-
     report = examine(db)
 
     def show(screen: Screen) -> None:

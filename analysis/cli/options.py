@@ -71,6 +71,15 @@ ThreadsOption: TypeAlias = Annotated[
         "--threads", metavar="PCT", help="MPS thread percentage of each job, in their order; 100 is a client without."
     ),
 ]
+LimitOption: TypeAlias = Annotated[
+    float, typer.Option("--limit", metavar="X", help="Largest slowdown that each job may have, at least 1.")
+]
+MaybeModelOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="ID", help="Id of a trained model; the one that answers for the data set when left out."
+    ),
+]
 FlaggedOption: TypeAlias = Annotated[
     bool, typer.Option("--include-flagged", help="Keep workloads and members that the data checks flag.")
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import DatasetOption, DbOption, GpuOption, JsonOption, MaybeMechanismOption
+from analysis.cli.options import DatasetOption, DbOption, GpuOption, JsonOption, LimitOption, MaybeMechanismOption
 from analysis.cli.running import Answer, answers, opened
 
 if TYPE_CHECKING:
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from analysis.cli.screen import Screen
 
-
-LimitOption = Annotated[
-    float, typer.Option("--limit", metavar="X", help="Largest slowdown that each job may have, at least 1.")
-]
 
 #: Rows that a terminal shows of those beyond the limit.
 _MOST = 20
@@ -40,31 +36,34 @@ def partners(
     ] = None,
     limit: LimitOption = 1.2,
     model: Annotated[
-        str | None, typer.Option("--model", metavar="ID", help="Ask this model about sets that were not measured.")
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="ID",
+            help="Ask this model about sets that were not measured; by default the one that answers for the data set.",
+        ),
     ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
     """Show who may sit beside a job: every member within the limit, and the memory fits."""
-    from analysis.errors import UsageError
     from analysis.interference.joining import joining
     from analysis.interference.matrix import slowdown_matrix
     from analysis.interference.partners import safe_partners
+    from analysis.predict.models.activemodel import answering
+    from analysis.predict.models.many import guess_of
 
     jobs = tuple(workload or ())
-    if model is not None and not jobs:
-        raise UsageError("a model is asked about a job and those beside it", "Name the job with --workload.")
     with opened(db) as database:
         found = slowdown_matrix(database, dataset, gpu, mechanism)
-        if len(jobs) < 2 and model is None:
-            table = safe_partners(database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None)
+        asked = model or answering(database, dataset)
+        guess = guess_of(database, asked, found.gpu, found.mechanism, limit)
+        if not jobs or (len(jobs) == 1 and model is None):
+            table = safe_partners(
+                database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None, guess=guess
+            )
         else:
-            from analysis.predict.advise.square import predict_sets
-
-            def guess(sets: list[tuple[str, ...]]) -> list[tuple[float, ...]]:
-                return predict_sets(database, str(model), found.gpu, found.mechanism, sets)
-
-            table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess if model else None)
+            table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess)
             table["slowdowns"] = table["slowdowns"].map(list)
     table["simulated"] = found.simulated
 
@@ -73,11 +72,11 @@ def partners(
         within, safe = table[table["within"]], table[table["safe"]]
         screen.line(
             f"Partners{beside} on {found.gpu} under {found.mechanism} at {limit:g} x: {len(within)} within the limit, "
-            f"{len(safe)} safe.",
+            f"{len(safe)} may share.",
             style="bold",
         )
         if len(within) and not len(safe):
-            screen.line("None can be called safe: whether their memory fits is unknown, or it does not.")
+            screen.line("None may share yet: the reason stands with each, such as a memory that nobody knows.")
         for note in found.notes:
             screen.line(note)
         _list(screen, within, "Within the limit")
@@ -95,7 +94,16 @@ def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:
     if table.empty:
         return
     columns = columns_of(
-        "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "basis", "memory"
+        "workload/job",
+        "partner",
+        "verdict",
+        "slowdown/job",
+        "partner_slowdown",
+        "worst",
+        "stp",
+        "within_limit",
+        "basis",
+        "memory",
     )
     if "basis" in table:
         simulated = bool(table["simulated"].any())

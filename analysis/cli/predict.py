@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +12,9 @@ from analysis.cli.options import (
     GpuOption,
     JobsOption,
     JsonOption,
+    LimitOption,
     MaybeMechanismOption,
+    MaybeModelOption,
     ModelOption,
     ThreadsOption,
 )
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
     from analysis.cli.screen import Screen
     from analysis.predict.explain.explain import Explanation
     from analysis.predict.models.jobs import JobPrediction
+    from analysis.store.database import Database
 
+#: Sets that a terminal shows; the JSON holds all.
+_MOST = 40
 
 _JobsDataset = Annotated[
     str | None,
@@ -39,21 +45,67 @@ def register(app: typer.Typer) -> None:
 
 def predict(
     *,
-    model: ModelOption,
     gpu: GpuOption,
-    job: JobsOption,
+    model: MaybeModelOption = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option("--job", metavar="W", help="A workload that shares the GPU; once for each job, twice for a twin."),
+    ] = None,
+    sets: Annotated[
+        Path | None,
+        typer.Option(
+            "--sets", metavar="FILE", help="Ask about every set of a CSV or Parquet file: a row a set, or a row a job."
+        ),
+    ] = None,
+    limit: LimitOption = 1.2,
     mechanism: MaybeMechanismOption = None,
     threads: ThreadsOption = None,
     dataset: _JobsDataset = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Predict what each job of a set would pay for sharing, and whether they may share."""
+    """Say what each job of a set pays for sharing, measured or predicted, and whether they may share."""
+    from analysis.errors import UsageError
+    from analysis.predict.models.activemodel import answering
     from analysis.predict.models.models import predict as run
 
+    if (sets is None) == (not job):
+        raise UsageError("predict needs a set of jobs", "Name the jobs with --job, or a file of sets with --sets.")
+    if model is None and dataset is None:
+        raise UsageError("neither a model nor a data set is named", "Give --model, or --dataset with the jobs.")
     with opened(db) as database:
-        found = run(database, model, gpu, job, mechanism, dataset, threads)
+        asked = model or answering(database, str(dataset))
+        if sets is not None:
+            if threads:
+                raise UsageError("thread percentages are given for one set", "Leave --threads out with --sets.")
+            return _many(database, asked, gpu, sets, mechanism, limit)
+        found = run(database, asked, gpu, job or [], mechanism, dataset, threads, limit)
     return Answer([one.to_json() for one in found], lambda screen: _show_predictions(screen, found))
+
+
+def _many(database: Database, model: str, gpu: str, file: Path, mechanism: str | None, limit: float) -> Answer:
+    """Answer about every set of a file."""
+    from collections import Counter
+
+    from analysis.predict.models.many import answers as answer_all
+    from analysis.predict.models.setsfile import read_sets
+
+    listed = read_sets(file)
+    found = answer_all(database, model, gpu, [jobs for _, jobs in listed], mechanism, limit)
+    rows = [{"set": name} | one.to_json() for (name, _), one in zip(listed, found, strict=True)]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import columns_of
+
+        counts = Counter(one.decision.verdict for one in found)
+        said = ", ".join(f"{word} for {number:,}" for word, number in counts.most_common())
+        screen.line(f"{len(found):,} sets at {limit:g} x: {said}.", style="bold")
+        columns = columns_of("set", "named", "verdict", "worst", "within_limit", "evidence", "n", "memory")
+        screen.table([row | {"named": " + ".join(row["jobs"])} for row in rows[:_MOST]], columns)
+        if len(rows) > _MOST:
+            screen.line(f"and {len(rows) - _MOST:,} more; --json has all.")
+
+    return Answer(rows, show)
 
 
 def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
@@ -61,11 +113,12 @@ def _show_predictions(screen: Screen, found: list[JobPrediction]) -> None:
     from analysis.report.table import columns_of
 
     first = found[0]
-    screen.line(f"{first.verdict}: {first.why}", style="bold")
+    screen.line(f"{first.verdict} (limit {first.limit:g} x): {first.why}", style="bold")
     rows = [one.to_json() | {"evidence": origin.evidence(one.evidence, simulated=one.simulated)} for one in found]
     columns = columns_of(
         "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "evidence", "memory",
-        "extrapolating", slowdown={"low": "low", "high": "high"}, measured={"label": origin.word(first.simulated)},
+        "within_limit", "extrapolating", slowdown={"low": "low", "high": "high"},
+        measured={"label": origin.word(first.simulated)},
     )  # fmt: skip
     screen.table(rows, columns)
     for one in found:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.finding import Finding
-from analysis.interference.rules import baselines, campaigns, counters, outcomes, values
+from analysis.interference.rules import baselines, campaigns, counters, extremes, outcomes, values
 from analysis.interference.rules.baselines import flagged_workloads
 from analysis.interference.rules.scopes import MEANINGS, things
 from analysis.store.database import Database
@@ -27,6 +27,9 @@ Rule = Callable[[Database, str | None], list[Finding]]
 RULES: Mapping[str, Rule] = {
     "minimum-slowdown": baselines.minimum_slowdown,
     "faster-than-alone": baselines.faster_than_alone,
+    "starved": extremes.starved,
+    "turn-taking": extremes.turn_taking,
+    "too-much-work": extremes.too_much_work,
     "exactly-one": values.exactly_one,
     "hard-coded": values.hard_coded,
     "other-solo": values.other_solo,

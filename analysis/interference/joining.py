@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotFoundError, UsageError
+from analysis.errors import NotFoundError
+from analysis.interference.decision import Case, Forecast, Guess, check_limit, decide
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, MEASURED, NOT_MEASURED, slowdown_matrix
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
-from analysis.interference.partners import FASTER, verdict_of
-from analysis.interference.rules.baselines import FASTER_THAN_ALONE
+from analysis.interference.ran import RanSets, ran_sets
 from analysis.interference.sets import compose, doubtful_pair, figures, measured_sets
 from analysis.numbers import significant
 from analysis.store.database import Database
-
-#: Gives the slowdowns of many sets, one tuple a set in the order of its jobs.
-Guess = Callable[[list[tuple[str, ...]]], list[tuple[float, ...]]]
 
 MEASURED_SET, PREDICTED_SET, COMPOSED_SET = "measured", "predicted by the model", "composed of pairs"
 
@@ -49,7 +46,7 @@ def joining(
     limit : float
         Largest slowdown that each member may have, at least 1.
     guess : callable, optional
-        A model's answer for sets that were not measured. Without it, and for what it does not know, the additive
+        A model's forecasts for sets that were not measured. Without it, and for what it does not know, the additive
         composition of the measured pairs stands in, and says so.
 
     Returns
@@ -57,16 +54,15 @@ def joining(
     pd.DataFrame
         One row a workload, the best first: partner, k, basis (measured, predicted by the model, composed of pairs, or
         none), worst, stp, stp_gain (over the jobs without it, NaN where those were not measured), antt, fairness, jain,
-        slowdowns (tuple: the jobs', then its own), state, within, memory, needed_mib, capacity_mib, safe, verdict,
-        failed, sentence. Only a measured set is called safe, and only where its memory is known to fit.
+        slowdowns (tuple: the jobs', then its own), state, within, memory, needed_mib, capacity_mib, safe (the
+        verdict is share), verdict, why, within_limit, evidence, n and limit (as `decide` says), failed, sentence.
 
     Raises
     ------
     NotFoundError, UsageError
         If a job is not in the matrix, the limit is below 1, or as `choose`.
     """
-    if not limit >= 1:
-        raise UsageError(f"a limit of {limit:g} x can't be met", "Give a slowdown of at least 1.")
+    check_limit(limit)
     matrix = slowdown_matrix(database, dataset, gpu, mechanism)
     for job in jobs:
         if job not in matrix.workloads:
@@ -78,10 +74,12 @@ def joining(
     unknown = [name for name, full in wanted.items() if _missing(there, full)]
     guessed = dict(zip(unknown, guess([wanted[name] for name in unknown]), strict=True)) if guess and unknown else {}
     known, room = peaks(database, dataset, matrix.gpu), capacity(matrix.gpu)
+    clients = ran_sets(database, (dataset,), matrix.gpu, matrix.mechanism)
     rows = []
     for name, full in wanted.items():
         one = there.get(tuple(sorted(full)))
         state, basis, failed, slow = NOT_MEASURED, "none", 0, (math.nan,) * len(full)
+        forecast: Forecast | None = None
         worst = math.nan
         if one is not None:
             failed = int(one["failed"])
@@ -90,15 +88,20 @@ def joining(
                 basis, slow = MEASURED_SET, _in_order(one["jobs"], one["slowdowns"], full)
                 worst = float(one["worst"])
         if basis == "none" and state != DID_NOT_RUN:
-            if name in guessed and all(math.isfinite(value) for value in guessed[name]):
-                basis, slow, state = PREDICTED_SET, guessed[name], NOT_MEASURED
+            forecast = guessed.get(name)
+            if forecast is not None and forecast.known:
+                basis, slow, state = PREDICTED_SET, forecast.slowdowns, NOT_MEASURED
+                if forecast.basis == "composed":
+                    basis, state = COMPOSED_SET, FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
             else:
                 composed = compose(matrix, full)
                 if all(math.isfinite(value) for value in composed):
                     basis, slow = COMPOSED_SET, composed
+                    forecast = Forecast(composed, None, False, "composed", matrix.n, "measured")
                     state = FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
         worst = max(slow) if math.isnan(worst) else worst
-        rows.append(_row(name, full, basis, state, slow, worst, failed, limit, before, known, room))
+        rows.append(_row(name, full, basis, state, slow, worst, failed, limit, before, known, room,
+                         clients, forecast))  # fmt: skip
     table = pd.DataFrame(rows)
     rank = {MEASURED_SET: 0, PREDICTED_SET: 1, COMPOSED_SET: 2, "none": 3}
     table["rank"] = table["basis"].map(rank) + 4 * table["state"].isin([DID_NOT_RUN, FLAGGED])
@@ -126,23 +129,24 @@ def _in_order(names: Sequence[str], values: Sequence[float], wanted: Sequence[st
 
 def _row(
     name: str, full: tuple[str, ...], basis: str, state: str, slow: tuple[float, ...], worst: float, failed: int,
-    limit: float, before: float, known: pd.DataFrame, room: float,
+    limit: float, before: float, known: pd.DataFrame, room: float, clients: RanSets, forecast: Forecast | None,
 ) -> dict[str, Any]:  # fmt: skip
     found = figures(slow)
     within = bool(state in (MEASURED, NOT_MEASURED) and worst <= limit) if basis != "none" else False
-    fast = state == MEASURED and min(slow) < FASTER_THAN_ALONE
     at = known.reindex(list(full))
     kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
     peak = [float(value) for value in at["peak_memory_mib"]]
     memory = memory_fit(peak, kinds, room)
     taken = needs(peak, kinds)
     needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
-    verdict = FASTER if fast and within else verdict_of(state, within, memory)
-    if basis in (PREDICTED_SET, COMPOSED_SET) and state == NOT_MEASURED:
-        verdict = f"{'within' if within else 'beyond'} the limit, not measured" + (
-            "" if memory in ("fits", "tight") or not within else
-            ", memory unknown" if memory == "unknown" else ", memory does not fit"
-        )  # fmt: skip
+    here = clients.get(full)
+    decision = decide(
+        Case(
+            limit, memory, here.of([(job, 100.0) for job in full]) if here else (), here.worst if here else None,
+            here.ran if here else 0, here.failed if here else 0, clients.doubtful(full, here), forecast,
+            bool(here and here.simulated),
+        )
+    )  # fmt: skip
     words = {
         DID_NOT_RUN: "This set did not run.", NOT_MEASURED: "This set was never measured.",
     }  # fmt: skip
@@ -151,7 +155,8 @@ def _row(
         "partner": name, "k": len(full), "basis": basis, "worst": worst, "stp": found["stp"],
         "stp_gain": found["stp"] - before, "antt": found["antt"], "fairness": found["fairness"], "jain": found["jain"],
         "slowdowns": slow, "state": state, "within": within, "memory": memory, "needed_mib": needed,
-        "capacity_mib": room, "safe": basis == MEASURED_SET and within and not fast and memory in ("fits", "tight"),
-        "verdict": verdict, "failed": failed,
+        "capacity_mib": room, "safe": decision.verdict == "share",
+        "verdict": decision.verdict, "why": decision.why, "within_limit": decision.within_limit,
+        "evidence": decision.evidence, "n": decision.n, "limit": limit, "failed": failed,
         "sentence": " ".join(filter(None, [said or words.get(state, ""), memory_sentence(memory, needed, room)])),
     }  # fmt: skip

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.errors import NotFoundError, UsageError
+from analysis.errors import NotFoundError
+from analysis.interference.decision import Case, Forecast, Guess, check_limit, decide
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.ran import RanSets, ran_sets
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.numbers import significant
 from analysis.store.database import Database
-
-#: Verdict on a pair within the limit, one of which ran faster than alone.
-FASTER = "within the limit, doubtful: faster than alone"
 
 
 def sensitivity_and_pressure(matrix: SlowdownMatrix) -> pd.DataFrame:
@@ -58,11 +57,12 @@ def safe_partners(
     *,
     limit: float,
     workload: str | None = None,
+    guess: Guess | None = None,
 ) -> pd.DataFrame:
     """Judge every pair, or every partner of one workload, against a limit.
 
-    A pair is safe when both members' slowdowns are within the limit *and* their memory fits. With memory unknown it is
-    not called safe, however well it ran: that it ran once, at one size, is no proof for the peak.
+    A pair is safe when the decision on it says share, the one that is asked everywhere. With memory unknown it is not
+    called safe, however well it ran: that it ran once, at one size, is no proof for the peak.
 
     Parameters
     ----------
@@ -76,6 +76,8 @@ def safe_partners(
         Largest slowdown that each member may have, at least 1.
     workload : str, optional
         Only pairs with this one, from its side.
+    guess : callable, optional
+        A model's forecasts for pairs that were not measured.
 
     Returns
     -------
@@ -85,16 +87,15 @@ def safe_partners(
         state (of the pair: measured, not_measured, did_not_run, flagged),
         within (both within the limit), memory (fits, tight, does_not_fit, unknown), needed_mib, capacity_mib, safe,
         doubtful (flagged, or one of them faster beside the other than alone: never called safe),
-        runs, failed (runs that did not run), capped (whether a client behind it was), verdict (see `verdict_of`),
-        sentence.
+        runs, failed (runs that did not run), capped (whether a client behind it was), verdict, why,
+        figure (worst S, as measured or predicted), within_limit, evidence, n and limit (as `decide` says), sentence.
 
     Raises
     ------
     NotFoundError, UsageError
         If the workload is not in the matrix, the limit is below 1, or as `choose`.
     """
-    if not limit >= 1:
-        raise UsageError(f"a limit of {limit:g} x can't be met", "Give a slowdown of at least 1.")
+    check_limit(limit)
     matrix = slowdown_matrix(database, dataset, gpu, mechanism)
     known = peaks(database, dataset, matrix.gpu)
     room = capacity(matrix.gpu)
@@ -106,28 +107,20 @@ def safe_partners(
         pairs = [(at, j) for j in range(size)]
     else:
         raise NotFoundError(f"{workload!r} was not measured on {matrix.gpu}", "Choose a workload of the matrix.")
-    rows = [_judge(matrix, i, j, limit, known, room) for i, j in pairs]
+    clients = ran_sets(database, (dataset,), matrix.gpu, matrix.mechanism)
+    sets: list[tuple[str, ...]] = [(matrix.workloads[i], matrix.workloads[j]) for i, j in pairs]
+    unknown = [one for one in sets if (here := clients.get(one)) is None or not (here.slowdowns or here.failed)]
+    guessed = dict(zip(unknown, guess(unknown), strict=True)) if guess and unknown else {}
+    rows = [
+        _judge(matrix, i, j, limit, known, room, clients, guessed.get(one))
+        for (i, j), one in zip(pairs, sets, strict=True)
+    ]
     table = pd.DataFrame(rows)
     order = {"measured": 0, FLAGGED: 1, DID_NOT_RUN: 2, NOT_MEASURED: 3}
     table["rank"] = table["state"].map(order)
     sort = ["safe", "within", "doubtful", "rank", "worst"]
     table = table.sort_values(sort, ascending=[False, False, True, True, True], kind="stable")
     return table.drop(columns="rank").reset_index(drop=True)
-
-
-def verdict_of(state: str, within: bool, memory: str) -> str:
-    """Say in a few words whether a set may share; nothing is called safe with memory unknown."""
-    if state == DID_NOT_RUN:
-        return "did not run"
-    if state == NOT_MEASURED:
-        return "not measured"
-    if state == FLAGGED:
-        return "doubtful"
-    if not within:
-        return "beyond the limit"
-    return {
-        "fits": "safe", "tight": "safe, memory tight", "does_not_fit": "within the limit, memory does not fit",
-    }.get(memory, "within the limit, memory unknown")  # fmt: skip
 
 
 def never_meet(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +150,8 @@ def did_not_run_pairs(matrix: SlowdownMatrix) -> pd.DataFrame:
     return pd.DataFrame([(names[i], names[j]) for i, j in found], columns=["workload", "partner"])
 
 
-def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataFrame, room: float) -> dict[str, object]:
+def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataFrame, room: float,
+           clients: RanSets, forecast: Forecast | None) -> dict[str, object]:  # fmt: skip
     own, other = float(matrix.slowdown[i, j]), float(matrix.slowdown[j, i])
     states = {str(matrix.state[i, j]), str(matrix.state[j, i])}
     state = next((s for s in (DID_NOT_RUN, NOT_MEASURED, FLAGGED) if s in states), "measured")
@@ -170,15 +164,17 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
     kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
     peak = [float(value) for value in there["peak_memory_mib"]]
     memory = memory_fit(peak, kinds, room)
-    # Peaks alone are no proof against a co-run that took place, and that it ran once none that it always will.
-    ran_anyway = memory == "does_not_fit" and state in ("measured", FLAGGED) and int(matrix.runs[i, j]) > 0
-    memory = "unknown" if ran_anyway else memory
     # Of what is unknown the sum is unknown too, but what is known can be too much already.
     taken = needs(peak, kinds)
-    needed = float(np.nansum(taken) if memory == "does_not_fit" or ran_anyway else taken.sum())
-    about_memory = memory_sentence(memory, needed, room)
-    if ran_anyway:
-        about_memory = f"They ran together, though their peaks alone add up to more: {_of(needed, room)}."
+    needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
+    here = clients.get(names)
+    measured = here.of([(job, 100.0) for job in names]) if here else ()
+    decision = decide(
+        Case(
+            limit, memory, measured, here.worst if here else None, here.ran if here else 0, here.failed if here else 0,
+            clients.doubtful(names, here), forecast, bool(here and here.simulated),
+        )
+    )  # fmt: skip
     return {
         "workload": names[0],
         "partner": names[1],
@@ -194,13 +190,19 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "memory": memory,
         "needed_mib": needed,
         "capacity_mib": room,
-        "safe": within and not fast and memory in ("fits", "tight"),
+        "safe": decision.verdict == "share",
         "doubtful": fast or state == FLAGGED,
         "runs": int(matrix.runs[i, j]),
         "failed": int(matrix.failed[i, j]),
         "capped": bool(matrix.capped[i, j]),
-        "verdict": FASTER if fast and within else verdict_of(state, within, memory),
-        "sentence": _sentence(min(own, other), worst, state, within, limit, about_memory),
+        "verdict": decision.verdict,
+        "why": decision.why,
+        "figure": decision.worst,
+        "within_limit": decision.within_limit,
+        "evidence": decision.evidence,
+        "n": decision.n,
+        "limit": limit,
+        "sentence": _sentence(min(own, other), worst, state, within, limit, memory_sentence(memory, needed, room)),
     }
 
 

@@ -10,14 +10,15 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from analysis.interference import sets as measured
+from analysis.interference import decision
+from analysis.interference import sets as measured_sets
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix, slowdown_matrix
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.predict.evaluate.folding import deviation_of
 from analysis.predict.frame import profiles, whitebox_sets
 from analysis.predict.frame.features import rows_for_sets
 from analysis.predict.frame.terms import WHITE_BOX
-from analysis.predict.models import models, verdict
+from analysis.predict.models import evidence, models
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
@@ -25,9 +26,6 @@ from analysis.store.queries import coruns
 
 Names: TypeAlias = tuple[str, ...]
 Verdict: TypeAlias = Literal["share", "don't", "measure first"]
-
-#: Probabilities, in percent, from which on the answer is share, and down to which it is don't.
-SHARE_FROM, DONT_TO = 80.0, 20.0
 
 #: Rows that are predicted at once.
 _BLOCK = 20_000
@@ -128,27 +126,35 @@ def decide(figures: SetFigures, limits: float | Sequence[float]) -> Decision:
         probability of 80 % on, don't up to 20 %, else measure first.
     """
     each = [limits] * len(figures.jobs) if isinstance(limits, int | float) else list(limits)
-    if figures.ran is False:
-        return Decision("don't", "They were tried together and did not run.", 0.0)
-    if figures.doubted:
-        return Decision("measure first", "The data checks doubt a figure behind it: measure the solo runs again.", None)
-    if not figures.known:
-        return Decision("measure first", verdict.NO_FIGURE, None)
-    worst = max(value / limit for value, limit in zip(figures.slowdowns, each, strict=True))
-    if figures.evidence == "measured":
-        word = "Simulated" if figures.simulated else "Measured"
-        said = f"{word}: the worst pays {max(figures.slowdowns):.2f} x, STP {figures.stp:.2f}."
-        good = worst <= 1 and figures.stp >= verdict.WORTHWHILE
-        return Decision("share" if good else "don't", said, 100.0 if worst <= 1 else 0.0)
-    chance = figures.probability(each)
-    if chance is None:
-        return Decision("measure first", "No measured co-run stands behind an interval for it.", None)
-    said = f"Within the limit: {chance:.0f} %."
-    if figures.stp < verdict.WORTHWHILE or chance <= DONT_TO:
-        return Decision("don't", said, chance)
-    if figures.beyond:
-        return Decision("measure first", f"{said} It goes beyond what the model has seen.", chance)
-    return Decision("share" if chance >= SHARE_FROM else "measure first", said, chance)
+    known = figures.known
+    # Members may have limits of their own: the one that is nearest to its limit, or furthest beyond, decides.
+    at = max(range(len(each)), key=lambda one: figures.slowdowns[one] / each[one]) if known else 0
+    measured = known and figures.evidence == "measured"
+    chance = None if measured else figures.probability(each)
+    found = decision.decide(
+        decision.Case(
+            each[at],
+            "fits",
+            figures.slowdowns if measured else (),
+            figures.slowdowns[at] if measured else None,
+            ran=int(measured),
+            failed=int(figures.ran is False),
+            doubtful=("one of them",) if figures.doubted else (),
+            forecast=None
+            if measured
+            else decision.Forecast(
+                figures.slowdowns,
+                None if chance is None else chance / 100,
+                figures.beyond,
+                "composed" if figures.evidence == "composed" else "predicted",
+                evidence=figures.evidence,
+            ),
+            simulated=figures.simulated,
+        )
+    )
+    if measured:
+        return Decision(found.verdict, found.why, 100.0 if figures.slowdowns[at] <= each[at] else 0.0)
+    return Decision(found.verdict, found.why, 0.0 if figures.ran is False else found.within_limit)
 
 
 class Figures(Protocol):
@@ -218,7 +224,7 @@ class LibraryFigures:
         matrix = slowdown_matrix(self.database, self.dataset, stored, how)
         larger: dict[Names, Any] = {}
         if int(here["k_max"].max()) > 2:
-            rows = measured.measured_sets(self.database, self.dataset, stored, how)
+            rows = measured_sets.measured_sets(self.database, self.dataset, stored, how)
             larger = {tuple(row["jobs"]): row for row in rows[rows["k"] > 2].to_dict("records")}
         self._measured[gpu] = (matrix, larger)
         return self._measured[gpu]
@@ -265,7 +271,7 @@ def _blocks(
         part = X.loc[rows].reset_index(drop=True)
         lows[rows], highs[rows] = calibration.interval(values[rows], deviation_of(estimator, part, calibration))
     beyond = _beyond(X, manifest)
-    tiers = {name: verdict.evidence_of(table.loc[(gpu, name)]) for name in {job for one in sets for job in one}}
+    tiers = {name: evidence.evidence_of(table.loc[(gpu, name)]) for name in {job for one in sets for job in one}}
     found: dict[Names, SetFigures] = {}
     at = 0
     for one in sets:
@@ -275,7 +281,7 @@ def _blocks(
             one, tuple(np.exp(values[own]).tolist()),
             tuple(None if math.isnan(v) else math.exp(v) for v in lows[own].tolist()),
             tuple(None if math.isnan(v) else math.exp(v) for v in highs[own].tolist()),
-            verdict.weakest([tiers[job] for job in one]), simulated=manifest.simulated, beyond=bool(beyond[own].any()),
+            evidence.weakest([tiers[job] for job in one]), simulated=manifest.simulated, beyond=bool(beyond[own].any()),
         )  # fmt: skip
     return found
 
@@ -326,7 +332,7 @@ def _composed(one: Names, matrix: SlowdownMatrix | None) -> SetFigures:
     """Put measured pairs together for a set that never ran; it has no interval, so it is never shared unasked."""
     if matrix is None or len(one) < 3:
         return _plain(one, (math.nan,) * len(one), "none")
-    slow = measured.compose(matrix, one)
+    slow = measured_sets.compose(matrix, one)
     known = all(map(math.isfinite, slow))
     return _plain(one, slow, "composed" if known else "none", simulated=matrix.simulated)
 

@@ -89,7 +89,7 @@ def prediction_report(
     card = models.card(database, model_id)
     where = (reference.resolve(gpu, card.gpus) or [reference.canonical(gpu)])[0] if gpu else card.gpus[0]
     how = mechanism or card.mechanisms[0]
-    predicted = models.predict(database, model_id, where, jobs, how, caps=caps or None)
+    predicted = models.predict(database, model_id, where, jobs, how, caps=caps or None, limit=limit)
     try:
         explained = explain(database, model_id, where, jobs, how, caps=caps or None)
     except NotEnoughDataError:  # its training rows are gone; the prediction still stands

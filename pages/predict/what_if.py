@@ -4,9 +4,10 @@ import pandas as pd
 import streamlit as st
 
 from analysis.errors import StallScopeError
-from analysis.predict.models import models
+from analysis.predict.models import models, unanswered
 from analysis.predict.models.jobs import JobPrediction
-from analysis.ui.parts import question, what_if
+from analysis.store.queries import sources
+from analysis.ui.parts import partners, question, what_if
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
@@ -26,10 +27,12 @@ EVIDENCE = {
     "counters": "counters",
     "stalls": "stall reasons",
     "measured": "a measurement of this very set",
+    "did not run": "runs of this very set that failed",
+    "composed": "measured pairs, put together",
 }
 COLUMNS = configured(
     "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "thread_percentage",
-    "extrapolating", "evidence", "memory", "verdict",
+    "extrapolating", "evidence", "memory", "within_limit", "verdict",
 )  # fmt: skip
 
 
@@ -37,12 +40,16 @@ def verdict(found: list[JobPrediction]) -> str:
     """Say memory first, then the verdict and what it rests on."""
     first = found[0]
     colour, words = LOOK[first.verdict]
-    basis = EVIDENCE.get(first.evidence, plain(first.evidence))
+    basis = EVIDENCE.get(first.rests_on, plain(first.rests_on))
     if first.evidence == "measured" and first.simulated:
         basis = "a simulated run of this very set"
     beyond = first.evidence != "measured" and any(one.extrapolating for one in found)
     warning = " It goes **beyond what the model has seen**; the reasons stand below." if beyond else ""
-    return f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)} This rests on {basis}.{warning}"
+    chance = f" Within {first.limit:g} x: **{first.within_limit:.0f} %**." if first.within_limit is not None else ""
+    return (
+        f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)}{chance} This rests on {basis}, at the "
+        f"limit of {first.limit:g} x.{warning}"
+    )
 
 
 def details(found: list[JobPrediction], asked: question.Question) -> None:
@@ -67,6 +74,8 @@ def rests(found: list[JobPrediction], asked: question.Question) -> None:
         asked.model.title,
         frame.count(asked.model.runs, "simulated run" if asked.model.simulated else "measured run")
         if asked.model.runs
+        else "what ran, and the pairs of larger sets"
+        if asked.model.predictor == unanswered.NAME
         else f"no co-run: {'simulated ' if asked.model.simulated else ''}stall profiles alone",
         f"{calibrated.groups} groups calibrate the interval" if calibrated else "no interval",
         protocol=calibrated.calibrated_by if calibrated else None,
@@ -78,6 +87,8 @@ def rests(found: list[JobPrediction], asked: question.Question) -> None:
 def page() -> None:
     name = filters.dataset()
     known = question.trained(name) if name else []
+    if name and not known and cached(sources.counts, database(), name)["runs"]:
+        known = [cached(unanswered.card, database(), name)]  # what ran answers without a model
     if not known:
         frame.header(QUESTION, filters.chosen("dataset") if name else None)
         if name is None:
@@ -87,10 +98,12 @@ def page() -> None:
         return
     heading = st.container()
     asked = question.ask(known)
+    limit = partners.ask_limit()
     try:
         found = cached(
-            models.predict, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped
-        )
+            models.predict, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped,
+            limit=limit,
+        )  # fmt: skip
     except StallScopeError as error:
         with heading:
             frame.header(QUESTION, filters.chosen("dataset"), simulated=asked.model.simulated)

@@ -32,9 +32,9 @@ def shared(as_json: Json, db: Path, tmp_path: Path) -> None:
 def test_partners_at_a_limit(as_json: Json, shared: None) -> None:
     rows = as_json("partners", "--dataset", "own", "--gpu", "V100", "--workload", "a", "--limit", "1.2")
     assert [row["partner"] for row in rows] == ["b", "c", "a"]
-    assert rows[0]["verdict"] == "within the limit, memory unknown"
+    assert rows[0]["verdict"] == "measure first"
     assert (rows[0]["within"], rows[0]["safe"]) == (True, False)
-    assert rows[1]["verdict"] == "beyond the limit"
+    assert rows[1]["verdict"] == "don't"
     assert rows[2]["slowdown"] is None
 
 
@@ -55,6 +55,20 @@ def test_architectures(as_json: Json, shared: None) -> None:
 
 def test_tables_for_people(cli: Callable[..., Any], shared: None) -> None:
     text = cli("partners", "--dataset", "own", "--gpu", "V100", "--workload", "a").stdout
-    assert "None can be called safe" in text
+    assert "None may share yet" in text
     assert "does not travel" in cli("architectures", "--dataset", "own").stdout
     assert cli("partners", "--dataset", "own", "--gpu", "V100", "--limit", "0.5").exit_code == 2
+
+
+def test_many_sets_in_one_call_without_a_model(as_json: Json, shared: None, tmp_path: Path) -> None:
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
+    wide.write_text("job1,job2,job3\na,b,\na,b,c\n")
+    long.write_text("set,job\n1,a\n1,b\n2,a\n2,b\n2,c\n")
+    ask = ("predict", "--dataset", "own", "--gpu", "V100", "--limit", "1.2", "--sets")
+    rows = as_json(*ask, str(wide))
+    assert rows == as_json(*ask, str(long))
+    assert [row["evidence"] for row in rows] == ["measured", "composed"]
+    one = as_json("predict", "--dataset", "own", "--gpu", "V100", "--job", "a", "--job", "b")[0]
+    assert [one[name] for name in ("verdict", "why", "worst")] == [
+        rows[0][name] for name in ("verdict", "why", "worst")
+    ]

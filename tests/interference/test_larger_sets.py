@@ -9,6 +9,7 @@ import pytest
 
 from analysis.errors import NotFoundError, UsageError
 from analysis.ingest.importer import import_paths
+from analysis.interference.decision import Forecast
 from analysis.interference.joining import COMPOSED_SET, MEASURED_SET, PREDICTED_SET, joining
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.sets import by_k, compose, composition, composition_errors, measured_sets
@@ -66,18 +67,18 @@ def test_one_more_is_measured_else_predicted_else_composed(database: Database, c
     coruns(RUNS, solos=SOLOS, memory=dict.fromkeys(SOLOS, 2000.0), gpu="V100-16GB")
     table = joining(database, "own", "V100", None, ["a", "b"], limit=3.0)
     c = _row(table, "c")
-    assert (c["basis"], c["worst"], c["verdict"], bool(c["safe"])) == (MEASURED_SET, 2.6, "safe", True)
+    assert (c["basis"], c["worst"], c["verdict"], bool(c["safe"])) == (MEASURED_SET, 2.6, "share", True)
     assert c["slowdowns"] == (1.4, 1.9, 2.6)
     assert c["stp_gain"] == pytest.approx(c["stp"] - (1 / 1.2 + 1 / 1.5))
-    assert _row(table, "d")["verdict"] == "did not run"
+    assert _row(table, "d")["evidence"] == "did not run"
     a = _row(table, "a")
-    assert (a["basis"], a["verdict"], bool(a["safe"])) == (COMPOSED_SET, "within the limit, not measured", False)
+    assert (a["basis"], a["verdict"], bool(a["safe"])) == (COMPOSED_SET, "measure first", False)
     assert _row(table, "b")["basis"] == "none"  # b was never measured beside itself
     asked = []
 
     def guess(sets):
         asked.extend(sets)
-        return [(1.1,) * len(one) for one in sets]
+        return [Forecast((1.1,) * len(one)) for one in sets]
 
     told = joining(database, "own", "V100", None, ["a", "b"], limit=3.0, guess=guess)
     assert ("a", "b", "c") not in asked
@@ -87,7 +88,7 @@ def test_one_more_is_measured_else_predicted_else_composed(database: Database, c
 def test_nothing_joins_safely_with_memory_unknown(database: Database, coruns) -> None:
     coruns(RUNS, solos=SOLOS)
     c = _row(joining(database, "own", "V100", None, ["a", "b"], limit=3.0), "c")
-    assert (bool(c["safe"]), c["verdict"]) == (False, "within the limit, memory unknown")
+    assert (bool(c["safe"]), c["verdict"]) == (False, "measure first")
     with pytest.raises(UsageError):
         joining(database, "own", "V100", None, ["a"], limit=0.5)
     with pytest.raises(NotFoundError):

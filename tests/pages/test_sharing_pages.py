@@ -51,7 +51,7 @@ def test_partners_within_the_limit_are_not_called_safe(app: Open, shared: None) 
     assert "Partners within the limit" in text
     assert "Safe partners" not in text
     table = next(frame.value for frame in page.dataframe if "verdict" in frame.value.columns)
-    assert table["verdict"].tolist() == ["within the limit, memory unknown"]
+    assert table["verdict"].tolist() == ["measure first"]
     assert "**none** stays within 1.05 x" in words(app("pages/explore/partners.py", job="a", limit="1.05"))
 
 

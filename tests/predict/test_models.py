@@ -7,7 +7,7 @@ import io
 import json
 import pickle
 import zipfile
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,8 @@ from sklearn.linear_model import LinearRegression
 from analysis.errors import ModelRefusedError, NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.memory import memory_fit
 from analysis.predict.models import modelfile, models
+from analysis.predict.models.evidence import evidence_of
 from analysis.predict.models.manifest import Manifest
-from analysis.predict.models.verdict import evidence_of, verdict
 from analysis.predict.predictors import learners
 from analysis.predict.predictors.closed_form import TrainMedian
 from analysis.predict.predictors.registry import PREDICTORS
@@ -243,16 +243,6 @@ def test_memory_fit_by_hand() -> None:
     assert memory_fit([14500, 14500], smi, 32768) == "fits"
 
 
-def test_verdicts_by_hand() -> None:
-    known = {"extrapolating": False, "evidence": "counters"}
-    assert verdict("fits", [1.2, 1.3], [1.1, 1.2], [1.3, 1.4], **known)[0] == "share"
-    assert verdict("fits", [2.1, 2.2], [1.9, 2.0], [2.5, 2.6], **known)[0] == "don't"
-    assert verdict("fits", [1.6, 1.6], [1.2, 1.2], [2.4, 2.4], **known)[0] == "measure first"
-    assert verdict("does_not_fit", [1.0, 1.0], [1.0, 1.0], [1.0, 1.0], **known)[0] == "don't"
-    assert verdict("fits", [1.1, 1.1], [None, 1.0], [None, 1.2], **known)[0] == "measure first"
-    assert verdict("fits", [1.1, 1.1], [1.0, 1.0], [1.2, 1.2], extrapolating=True, evidence="counters")[0] != "share"
-
-
 @pytest.mark.parametrize(
     ("known", "tier"),
     [
@@ -263,14 +253,6 @@ def test_verdicts_by_hand() -> None:
 )
 def test_evidence_is_what_the_profile_holds(known: dict[str, float], tier: str) -> None:
     assert evidence_of(pd.Series({"stall_memory_wait": np.nan, "kernel_length": np.nan} | known)) == tier
-
-
-@pytest.mark.parametrize("evidence", ["none", "telemetry", "counters", "stalls", "measured"])
-@pytest.mark.parametrize("extrapolating", [True, False])
-def test_unknown_memory_never_says_share(evidence: str, extrapolating: bool) -> None:
-    answer, why = verdict("unknown", [1.0, 1.0], [1.0, 1.0], [1.0, 1.0], extrapolating=extrapolating, evidence=evidence)
-    assert answer == "measure first"
-    assert "memory" in why
 
 
 def test_sources_of_profiles_are_traced(shared_syn: Database) -> None:
@@ -292,16 +274,3 @@ def test_the_default_predictor_end_to_end(syn: Database) -> None:
     explained = explain.explain(syn, model.model_id, "V100", jobs)
     assert [one.slowdown for one in explained] == pytest.approx([job.slowdown for job in found])
     assert max(one.additivity_error for one in explained) < 1e-9
-
-
-def test_no_set_shares_that_starves_a_job() -> None:
-    measured: dict[str, Any] = {"extrapolating": False, "evidence": "measured"}
-    answer, why = verdict("fits", [1.09, 4.85], [None, None], [None, None], **measured)
-    assert answer == "don't"
-    assert "4.85" in why
-    assert "2 times" in why
-    assert verdict("fits", [1.3, 1.6], [None, None], [None, None], **measured)[0] == "share"
-    predicted: dict[str, Any] = {"extrapolating": False, "evidence": "counters"}
-    assert verdict("fits", [1.1, 4.8], [1.0, 4.5], [1.2, 5.1], **predicted)[0] == "don't"
-    assert verdict("fits", [1.1, 1.9], [1.0, 1.7], [1.2, 2.2], **predicted)[0] == "measure first"
-    assert verdict("fits", [1.1, 1.9, 2.5], [1.0, 1.7, 2.3], [1.2, 2.2, 2.8], **predicted)[0] == "share"

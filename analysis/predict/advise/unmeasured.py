@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import StallScopeError
+from analysis.interference.decision import LIMIT, Case, Forecast, decide
 from analysis.interference.memory import memory_fit
 from analysis.predict.advise.square import predict_pairs
 from analysis.predict.frame import profiles
-from analysis.predict.models import missing, untrained, verdict
+from analysis.predict.models import evidence as tier
+from analysis.predict.models import missing, untrained
 from analysis.predict.models.gather import Gathered
 from analysis.reference import gpus as reference
 from analysis.reference.mechanism_names import MPS
@@ -36,7 +38,7 @@ def profiled(database: Database, dataset: str, gpus: Sequence[str] = ()) -> dict
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
 
-def pairs(database: Database, dataset: str, gpu: str, mechanism: str = MPS) -> pd.DataFrame:
+def pairs(database: Database, dataset: str, gpu: str, mechanism: str = MPS, limit: float = LIMIT) -> pd.DataFrame:
     """Return a verdict on every pair of jobs that were profiled on a GPU, a job beside itself included.
 
     Parameters
@@ -45,6 +47,8 @@ def pairs(database: Database, dataset: str, gpu: str, mechanism: str = MPS) -> p
         The open database.
     dataset, gpu, mechanism : str
         Where they were profiled, as stored, and how they would share.
+    limit : float
+        Largest slowdown that each job may have.
 
     Returns
     -------
@@ -56,18 +60,16 @@ def pairs(database: Database, dataset: str, gpu: str, mechanism: str = MPS) -> p
     of_job = _profiles(database, dataset, gpu, jobs)
     said = _white_box(database, dataset, gpu, mechanism, jobs)
     capacity = float(reference.load()["memory_mib"].get(gpu, np.nan))
-    tiers = {job: verdict.evidence_of(row) for job, row in of_job.items()}
+    tiers = {job: tier.evidence_of(row) for job, row in of_job.items()}
     rows = []
     for (i, one), (j, other) in combinations_with_replacement(enumerate(jobs), 2):
         both = [of_job[one], of_job[other]]
         kinds = [row["memory_kind"] if isinstance(row["memory_kind"], str) else None for row in both]
         memory = memory_fit([float(row["peak_memory"]) for row in both], kinds, capacity)
-        evidence = verdict.weakest([tiers[one], tiers[other]])
+        evidence = tier.weakest([tiers[one], tiers[other]])
         slowdowns = [float(said[i, j]), float(said[j, i])]
-        decision, why = verdict.verdict(
-            memory, slowdowns, [None, None], [None, None], extrapolating=False, evidence=evidence
-        )
-        rows.append((one, other, *slowdowns, memory, evidence, decision, why))
+        decision = decide(Case(limit, memory, forecast=Forecast((slowdowns[0], slowdowns[1]), evidence=evidence)))
+        rows.append((one, other, *slowdowns, memory, evidence, decision.verdict, decision.why))
     columns = ["workload", "beside", "slowdown", "slowdown_beside", "memory", "evidence", "verdict", "why"]
     return pd.DataFrame(rows, columns=columns)
 

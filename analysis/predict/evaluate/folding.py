@@ -210,20 +210,32 @@ def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: 
         held, groups, unit = inner_groups(train, protocol, runs)
         asked = (held, train.X, train.y) if hasattr(fitted, "again") else (held,)
         rows, predicted, deviation = fitted.left_out(*asked)
-        return intervals.calibrate(predicted, train.y[rows], groups, unit, deviation=deviation)
+        sets = _sets(train, rows)
+        lengths = [len(one) for one in held]
+        if sum(lengths) == len(rows):  # a row may be left out with several groups: each time it is another set
+            sets = sets + np.repeat(np.arange(len(held)), lengths) * len(train)
+        return intervals.calibrate(predicted, train.y[rows], groups, unit, deviation=deviation, sets=sets)
     inner, groups, unit = inner_folds(train, protocol, runs)
-    parts, measured, deviations = [], [], []
-    for fold in inner:
+    parts, measured, deviations, sets = [], [], [], []
+    for number, fold in enumerate(inner):
         part, left = train.take(fold.train), train.X.iloc[fold.test]
         again = _again(fitted, part, left)
         parts.append(np.asarray(again.predict(left), dtype=np.float64))
         measured.append(train.y[fold.test])
+        sets.append(_sets(train, fold.test) + number * len(train))
         if hasattr(again, "predict_std"):
             deviations.append(np.asarray(again.predict_std(left), dtype=np.float64))
     if not parts:
         return None
     deviation = np.concatenate(deviations) if deviations else None
-    return intervals.calibrate(np.concatenate(parts), np.concatenate(measured), groups, unit, deviation=deviation)
+    return intervals.calibrate(
+        np.concatenate(parts), np.concatenate(measured), groups, unit, deviation=deviation, sets=np.concatenate(sets)
+    )
+
+
+def _sets(train: TrainingFrame, rows: Any) -> Any:
+    """Return the number of the run that each row is a member of."""
+    return pd.factorize(train.rows["run_id"])[0][rows]
 
 
 def _again(fitted: Any, part: TrainingFrame, asked: pd.DataFrame) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from analysis.predict.frame.schema import Floats
 
@@ -13,6 +15,9 @@ LEVEL = 0.90
 
 #: With fewer groups than this a level of 90 % can't be guaranteed: the largest of n residuals covers n / (n + 1).
 GROUPS_FOR_GUARANTEE = 10
+
+#: Left-out sets of one size that a calibration keeps.
+MOST_SETS = 400
 
 #: Fewer left-out residuals than this make no interval.
 LEAST_RESIDUALS = 20
@@ -42,6 +47,8 @@ class Calibration:
         Nominal level.
     by_deviation : bool
         Whether the scale is the predictor's own standard deviation.
+    together : sequence of sequences of float
+        Scaled residuals of left-out sets, the members of a set side by side, that of the largest prediction first.
     """
 
     below: float
@@ -53,6 +60,7 @@ class Calibration:
     unit: str
     level: float = LEVEL
     by_deviation: bool = False
+    together: Sequence[Sequence[float]] = ()
 
     @property
     def guaranteed(self) -> bool:
@@ -61,13 +69,48 @@ class Calibration:
 
     def interval(self, predicted: Floats, deviation: Floats | None = None) -> tuple[Floats, Floats]:
         """Return the lower and upper end in ln S for predictions in ln S, and their deviations where they count."""
-        if self.by_deviation:
-            if deviation is None:
-                raise ValueError("this calibration needs the predictions' standard deviations")
-            scale = deviation
-        else:
-            scale = self.floor + self.slope * np.maximum(predicted, 0.0)
+        scale = self._scale(predicted, deviation)
         return predicted + self.below * scale, predicted + self.above * scale
+
+    def within(self, predicted: Floats, bound: float, deviation: Floats | None = None) -> tuple[float, int] | None:
+        """Return the probability that every member of one set stays within a bound.
+
+        The conformal predictive distribution of the set: each left-out set's residuals, scaled to these predictions,
+        are one way that it may come out. Members of one set go together, as what slows one often slows the other.
+
+        Parameters
+        ----------
+        predicted : ndarray, shape (members,)
+            ln S of one set.
+        bound : float
+            ln S that none may exceed.
+        deviation : ndarray, optional
+            The predictions' standard deviations, where they count.
+
+        Returns
+        -------
+        (float, int) or None
+            The probability and the number of left-out sets behind it; None with too few.
+        """
+        k = len(predicted)
+        chosen = [one for one in self.together if len(one) == k]
+        if len(chosen) < LEAST_RESIDUALS:
+            # A larger set gives the residuals of its first members, a smaller one its worst to those it lacks.
+            chosen = [[*one[:k], *[max(one)] * (k - len(one))] for one in self.together]
+        if len(chosen) < LEAST_RESIDUALS:
+            return None
+        order = np.argsort(-predicted, kind="stable")
+        scale = self._scale(predicted, deviation)
+        outcomes = predicted[order] + np.asarray(chosen, dtype=np.float64) * scale[order]
+        good = int((outcomes <= bound).all(axis=1).sum())
+        return (good + 0.5) / (len(chosen) + 1), len(chosen)
+
+    def _scale(self, predicted: Floats, deviation: Floats | None) -> Floats:
+        if not self.by_deviation:
+            return self.floor + self.slope * np.maximum(predicted, 0.0)
+        if deviation is None:
+            raise ValueError("this calibration needs the predictions' standard deviations")
+        return deviation
 
 
 def calibrate(
@@ -77,6 +120,7 @@ def calibrate(
     unit: str,
     level: float = LEVEL,
     deviation: Floats | None = None,
+    sets: npt.NDArray[np.int64] | None = None,
 ) -> Calibration | None:
     """Calibrate on left-out predictions.
 
@@ -92,6 +136,8 @@ def calibrate(
         Nominal level.
     deviation : ndarray, optional
         The predictor's own standard deviation of every prediction, in ln S.
+    sets : ndarray of int, optional
+        The set that each row is a member of, for the probability that all of a set stay within a limit.
 
     Returns
     -------
@@ -106,8 +152,9 @@ def calibrate(
         scaled = residual / np.maximum(deviation, 1e-9)
         below, above = -_upper_quantile(-scaled, 1.0 - tail), _upper_quantile(scaled, 1.0 - tail)
         return Calibration(
-            min(below, 0.0), max(above, 0.0), 0.0, 0.0, len(residual), groups, unit, level, by_deviation=True
-        )
+            min(below, 0.0), max(above, 0.0), 0.0, 0.0, len(residual), groups, unit, level, by_deviation=True,
+            together=_side_by_side(scaled, predicted, sets),
+        )  # fmt: skip
     strength = np.maximum(predicted, 0.0)
     design = np.column_stack([np.ones(len(residual)), strength])
     floor, slope = np.linalg.lstsq(design, np.abs(residual), rcond=None)[0]
@@ -119,7 +166,25 @@ def calibrate(
     scaled = residual / (floor + slope * strength)
     below = -_upper_quantile(-scaled, 1.0 - tail)
     above = _upper_quantile(scaled, 1.0 - tail)
-    return Calibration(min(below, 0.0), max(above, 0.0), floor, float(slope), len(residual), groups, unit, level)
+    return Calibration(
+        min(below, 0.0), max(above, 0.0), floor, float(slope), len(residual), groups, unit, level,
+        together=_side_by_side(scaled, predicted, sets),
+    )  # fmt: skip
+
+
+def _side_by_side(scaled: Floats, predicted: Floats, sets: npt.NDArray[np.int64] | None) -> list[list[float]]:
+    """Return the residuals of each set, that of the largest prediction first; evenly thinned to `MOST_SETS` a size."""
+    if sets is None:
+        return []
+    order = np.lexsort((-predicted, sets))
+    _, starts = np.unique(sets[order], return_index=True)
+    found = [part.tolist() for part in np.split(scaled[order], starts[1:])]
+    kept: list[list[float]] = []
+    for size in sorted({len(one) for one in found}):
+        own = sorted((one for one in found if len(one) == size), key=max)
+        step = max(1.0, len(own) / MOST_SETS)
+        kept += [[round(value, 5) for value in own[int(at)]] for at in np.arange(0, len(own), step)]
+    return kept
 
 
 def _upper_quantile(values: Floats, level: float) -> float:

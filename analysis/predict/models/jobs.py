@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.interference.memory import memory_fit
-from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
+from analysis.interference.decision import LIMIT, Case, Decision, Forecast, check_limit, decide
+from analysis.interference.memory import capacity, memory_fit, peaks
+from analysis.interference.ran import ran_sets
 from analysis.predict.evaluate.folding import deviation_of
 from analysis.predict.frame.naming import shown_number
 from analysis.predict.frame.terms import schema
-from analysis.predict.models import missing, verdict
+from analysis.predict.models import evidence as tier
+from analysis.predict.models import missing
+from analysis.predict.models.composing import composed
 from analysis.predict.models.gather import UNCAPPED, Gathered, gather
 from analysis.predict.models.manifest import Manifest
-from analysis.reference import gpus as reference
 from analysis.store.database import Database
-from analysis.store.filters import Filter
-from analysis.store.queries import coruns
 
 #: What is said where a model knows nothing of a job that it could use.
 GUESS = (
@@ -68,6 +68,19 @@ class JobPrediction:
         Whether what stands as measured was run by a simulator.
     thread_percentage : float or None
         The client's cap under MPS; None without one.
+    within_limit : float or None
+        Probability in percent that every job of the set stays within the limit; None where it was measured, and where
+        no calibration covers it.
+    limit : float
+        The limit of the verdict.
+    worst : float or None
+        The figure of the verdict: the largest S of the set.
+    n : int
+        Runs behind a measurement or composed pairs, left-out sets behind a probability.
+    rests_on : str
+        What the verdict rests on: measured, did not run, composed, or the evidence of a prediction.
+    doubtful : tuple of str
+        Jobs of the set whose baseline the data checks doubt, or that ran faster beside the others than alone.
     """
 
     workload: str
@@ -88,6 +101,12 @@ class JobPrediction:
     missing: tuple[str, ...]
     simulated: bool = False
     thread_percentage: float | None = None
+    within_limit: float | None = None
+    limit: float = LIMIT
+    worst: float | None = None
+    n: int = 0
+    rests_on: str = "none"
+    doubtful: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; a slowdown that nobody knows is None."""
@@ -103,6 +122,7 @@ def predict_jobs(
     mechanism: str | None = None,
     dataset: str | None = None,
     caps: Sequence[float | None] | None = None,
+    limit: float = LIMIT,
 ) -> list[JobPrediction]:
     """Predict a set of jobs with a loaded model.
 
@@ -122,6 +142,8 @@ def predict_jobs(
         Where the jobs' profiles are; by default the model's data set, then any other.
     caps : sequence of float or None, optional
         MPS thread percentage of each job; None, or 100, for a client without a cap.
+    limit : float
+        Largest slowdown that each job may have.
 
     Returns
     -------
@@ -135,42 +157,42 @@ def predict_jobs(
     UsageError
         With fewer than two jobs.
     """
+    check_limit(limit)
     found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
-    slowdowns = np.exp(predicted)
     reasons = [(*found.notes, *outside(manifest, found.X.iloc[[row]])) for row in range(len(jobs))]
-    protocol = _protocol(manifest, jobs)
+    protocol = protocol_of(manifest, jobs)
     # Sets of a size that never ran have nothing to calibrate on.
     calibration = manifest.calibrated(protocol) if found.calibrated and len(jobs) in manifest.k else None
     lows: list[float | None] = [None] * len(jobs)
     highs: list[float | None] = [None] * len(jobs)
+    chance: tuple[float, int] | None = None
     if calibration is not None:
-        low, high = calibration.interval(predicted, deviation_of(estimator, found.X, calibration))
+        deviation = deviation_of(estimator, found.X, calibration)
+        low, high = calibration.interval(predicted, deviation)
         lows, highs = [float(value) for value in np.exp(low)], [float(value) for value in np.exp(high)]
-    measured, simulated = _measured(database, found, jobs)
-    read = _read(manifest)
-    tiers = [verdict.evidence_of(found.profiles[job], read) for job in jobs]
+        chance = calibration.within(predicted, float(np.log(limit)), deviation)
+    sets = ran_sets(database, found.datasets, found.gpu, found.mechanism)
+    here = sets.get(jobs, found.caps)
+    measured = here.of(list(zip(jobs, found.caps, strict=True))) if here else ()
+    read = read_quantities(manifest)
+    tiers = [tier.evidence_of(found.profiles[job], read) for job in jobs]
     if read is not None and "none" in tiers and not set(jobs) <= set(manifest.workloads):
         reasons = [(*one, GUESS) for one in reasons]
-    evidence = "measured" if all(value is not None for value in measured) else verdict.weakest(tiers)
-    memory = memory_fit(
-        [float(found.profiles[job]["peak_memory"]) for job in jobs],
-        [_kind(found.profiles[job]) for job in jobs],
-        _capacity(found.gpu),
-    )
-    known = [value if value is not None else float(slow) for value, slow in zip(measured, slowdowns, strict=True)]
-    basis = known if evidence == "measured" else [float(value) for value in slowdowns]
-    doubtful = _doubtful(database, found, jobs, measured)
-    decision, why = verdict.verdict(
-        memory,
-        basis,
-        lows,
-        highs,
-        extrapolating=any(reasons),
-        evidence=evidence,
-        simulated=simulated,
-        doubtful=doubtful,
-    )
+    memory = memory_fit(*_peaks(database, found, jobs), capacity(found.gpu))
+    slowdowns = np.exp(predicted)
+    forecast = forecast_of(slowdowns, chance, manifest.runs, any(reasons), tier.weakest(tiers))
+    # Pairs answer where no model does; those of clients with caps say nothing of others.
+    if not forecast.known and all(cap == UNCAPPED for cap in found.caps):
+        forecast = composed(database, found.datasets, found.gpu, found.mechanism, [tuple(jobs)])[0]
+        slowdowns = np.asarray(forecast.slowdowns, dtype=np.float64)
+    doubtful = sets.doubtful(jobs, here)
+    case = Case(
+        limit, memory, measured, here.worst if here else None, here.ran if here else 0, here.failed if here else 0,
+        doubtful, forecast, bool(here and here.simulated),
+    )  # fmt: skip
+    decision: Decision = decide(case)
+    evidence = "measured" if measured else tier.weakest(tiers)
     return [
         JobPrediction(
             workload=job,
@@ -184,16 +206,40 @@ def predict_jobs(
             extrapolating=bool(reasons[row]),
             reasons=tuple(reasons[row]),
             evidence=evidence,
-            measured=measured[row],
+            measured=measured[row] if measured else None,
             memory=memory,
-            verdict=decision,
-            why=why,
+            verdict=decision.verdict,
+            why=decision.why,
             missing=missing.missing_of(found, job, memory, evidence, read, doubtful=job in doubtful),
-            simulated=simulated,
+            simulated=case.simulated,
             thread_percentage=found.caps[row] if found.caps[row] < UNCAPPED else None,
+            within_limit=decision.within_limit,
+            limit=limit,
+            worst=decision.worst,
+            n=decision.n,
+            rests_on=decision.evidence,
+            doubtful=doubtful,
         )
         for row, job in enumerate(jobs)
     ]
+
+
+def forecast_of(
+    slowdowns: Sequence[float] | np.ndarray[Any, Any],
+    chance: tuple[float, int] | None,
+    runs: int,
+    extrapolating: bool,
+    evidence: str,
+) -> Forecast:
+    """Return what a model says of a set: its figures, the probability of the limit, and how far out of its depth."""
+    return Forecast(
+        tuple(float(value) for value in slowdowns),
+        chance[0] if chance else None,
+        extrapolating,
+        "predicted",
+        chance[1] if chance else runs,
+        evidence,
+    )
 
 
 def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
@@ -223,60 +269,45 @@ def outside(manifest: Manifest, X: pd.DataFrame) -> list[str]:
     return [*lacking, *found.values()]
 
 
+def outside_rows(manifest: Manifest, X: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Say of many rows at once whether `outside` would have a word on them."""
+    found = np.zeros(len(X), dtype=bool)
+    for name, (low, high) in manifest.ranges.items():
+        values = X[name].to_numpy(dtype=np.float64)
+        slack = MARGIN * (high - low)
+        column = schema()[name]
+        found |= (values < low - slack) | (values > high + slack)
+        if column.whose in ("target", "co-runners") and column.what != "configuration":
+            found |= np.isnan(values)
+    return found
+
+
 def _listed(names: Sequence[str], most: int = 3) -> str:
     """Return the first names of a list, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def _protocol(manifest: Manifest, jobs: Sequence[str]) -> str:
+def protocol_of(manifest: Manifest, jobs: Sequence[str]) -> str:
     """Return the protocol whose left-out groups resemble this set."""
     return "unseen-pair" if set(jobs) <= set(manifest.workloads) else "leave-one-workload-out"
 
 
-def _measured(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple[list[float | None], bool]:
-    """Return each job's median S in runs of exactly these jobs here, and whether a simulator ran them.
-
-    Runs of capped clients answer another question than runs without caps.
-    """
-    chosen = Filter(
-        datasets=found.datasets, gpus=(found.gpu,), mechanisms=(found.mechanism,), workloads=tuple(dict.fromkeys(jobs))
-    )
-    members = coruns.with_partners(database, chosen)
-    if members.empty:
-        return [None] * len(jobs), False
-    here = members[(members["gpu"] == found.gpu) & (members["mechanism"] == found.mechanism)]
-    cap = here["thread_percentage"].fillna(UNCAPPED)
-    clients: list[Any] = list(zip(here["workload"].astype(str), cap.astype(float), strict=True))
-    here = here.assign(client=pd.Series(clients, index=here.index, dtype=object))
-    wanted = sorted(zip(jobs, found.caps, strict=True))
-    runs = [run for run, found_clients in here.groupby("run_id")["client"] if sorted(found_clients) == wanted]
-    same = here[here["run_id"].isin(runs) & here["slowdown"].notna()]
-    medians = {str(job): float(value) for job, value in same.groupby("client")["slowdown"].median().items()}
-    answers = [medians.get(str(client)) for client in zip(jobs, found.caps, strict=True)]
-    return answers, bool(same["simulated"].any())
+def _peaks(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple[list[float], list[str | None]]:
+    """Return each job's peak memory on the GPU and what kind it is; else that of its profile, wherever it is from."""
+    known: dict[str, tuple[float, str | None]] = {}
+    for job in dict.fromkeys(jobs):
+        kind = found.profiles[job]["memory_kind"]
+        known[job] = float(found.profiles[job]["peak_memory"]), kind if isinstance(kind, str) else None
+    for name in found.datasets:
+        here = peaks(database, name, found.gpu)
+        for job in set(here.index) & set(known):
+            kind = here.at[job, "memory_kind"]
+            known[job] = float(here["peak_memory_mib"][job]), kind if isinstance(kind, str) else None
+    return [known[job][0] for job in jobs], [known[job][1] for job in jobs]
 
 
-def _doubtful(
-    database: Database, found: Gathered, jobs: Sequence[str], measured: Sequence[float | None]
-) -> tuple[str, ...]:
-    """Return the jobs whose slowdown proves nothing: a flagged baseline, or faster beside others than alone."""
-    flagged = {name for one in found.datasets for _, name in flagged_workloads(database, one, found.gpu)}
-    fast = {job for job, value in zip(jobs, measured, strict=True) if value is not None and value < FASTER_THAN_ALONE}
-    return tuple(dict.fromkeys(job for job in jobs if job in flagged | fast))
-
-
-def _capacity(gpu: str) -> float:
-    known = reference.load()
-    return float(known["memory_mib"].get(gpu, np.nan))
-
-
-def _kind(profile: pd.Series[Any]) -> str | None:
-    kind = profile["memory_kind"]
-    return kind if isinstance(kind, str) else None
-
-
-def _read(manifest: Manifest) -> set[str] | None:
+def read_quantities(manifest: Manifest) -> set[str] | None:
     """Return the quantities that the model reads of a profile; None for one that goes by names or computes its own."""
     columns = [schema()[name] for name in manifest.columns]
     if not columns or any(column.what == "white box" for column in columns):

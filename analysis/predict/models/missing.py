@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.ingest.formats.ncu.advice import COMMAND_FEW
 from analysis.predict.frame.quantities import QUANTITIES
-from analysis.predict.models import verdict
+from analysis.predict.models import evidence as tier
 from analysis.predict.models.gather import Gathered
 
 #: Asides in the meaning of a column, left out of a list.
@@ -48,7 +48,7 @@ def missing_of(
         ]
         if names:
             missing.append(f"{', '.join(names)}: {command}")
-    if verdict.evidence_of(profile) in ("none", "telemetry"):
+    if tier.evidence_of(profile) in ("none", "telemetry"):
         missing.append(f"stall profile: {_COMMANDS['counters']}")
     if evidence != "measured" and not found.calibrated:
         missing.append(f"a measured co-run on this GPU: {CORUN}, or the co-run table of the template")

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.errors import ModelRefusedError, NotEnoughDataError
+from analysis.interference.decision import LIMIT
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.evaluate import LEAST_RUNS
 from analysis.predict.evaluate.execution import Progress
@@ -217,10 +218,11 @@ def predict(
     mechanism: str | None = None,
     dataset: str | None = None,
     caps: Sequence[float | None] | None = None,
+    limit: float = LIMIT,
 ) -> list[JobPrediction]:
     """Predict every job's slowdown in a set, with interval, evidence and verdict; see `jobs.predict_jobs`."""
     manifest, estimator = load(database, model_id)
-    return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset, caps)
+    return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset, caps, limit)
 
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:

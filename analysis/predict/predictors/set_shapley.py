@@ -266,6 +266,9 @@ def _spread(estimator: StructuredGP, background: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
+#: The client's cap is a part of a job's profile, and a column of its own for the job and for those beside it.
+
+
 def _players(estimator: StructuredGP) -> _Players:
     groups: dict[str, list[int]] = {}
     for position, name in enumerate(estimator.scale_.kept_names):

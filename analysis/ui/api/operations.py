@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from analysis.errors import UsageError
 from analysis.report.plain import plain
 from analysis.store.database import Database
 from analysis.ui.api import questions
@@ -85,7 +86,8 @@ def _matrix(database: Database, asked: questions.MatrixQuestion) -> Any:
 def _predict(database: Database, asked: questions.PredictQuestion) -> Any:
     from analysis.predict.models.models import predict
 
-    found = predict(database, asked.model, asked.gpu, list(asked.jobs), asked.mechanism, asked.dataset)
+    model = _model(database, asked.model, asked.dataset)
+    found = predict(database, model, asked.gpu, list(asked.jobs), asked.mechanism, asked.dataset, limit=asked.limit)
     return [one.to_json() for one in found]
 
 
@@ -122,6 +124,24 @@ def _may_join(database: Database, asked: questions.JoinQuestion) -> Any:
         database, asked.gpu, asked.running, asked.workload, dataset=asked.dataset, model_id=asked.model,
         mechanism=asked.mechanism, limit=asked.limit, reserve=asked.reserve,
     ).to_json()  # fmt: skip
+
+
+def _predict_sets(database: Database, asked: questions.PredictSetsQuestion) -> Any:
+    from analysis.predict.models.many import answers
+
+    model = _model(database, asked.model, asked.dataset)
+    return [one.to_json() for one in answers(database, model, asked.gpu, asked.sets, asked.mechanism, asked.limit)]
+
+
+def _model(database: Database, model: str | None, dataset: str | None) -> str:
+    """Return the model that is asked: the one that is named, else what answers for the data set."""
+    from analysis.predict.models.activemodel import answering
+
+    if model is not None:
+        return model
+    if dataset is None:
+        raise UsageError("neither a model nor a data set is named", "Give one of them.")
+    return answering(database, dataset)
 
 
 _MEDIA = {"json": "application/json", "html": "text/html", "csv": "text/csv"}
@@ -166,6 +186,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "may-join", "Whether one job may join what runs on a GPU.", "POST", f"{PREFIX}/may-join",
         questions.JoinQuestion, _may_join, sent="json",
+    ),
+    Operation(
+        "predict-sets", "Whether the jobs of each of many sets may share.", "POST", f"{PREFIX}/predict-sets",
+        questions.PredictSetsQuestion, _predict_sets, sent="json",
     ),
     Operation(
         "report", "A report on a data set.", "GET", f"{PREFIX}/report", questions.ReportQuestion, _report, kept=True,

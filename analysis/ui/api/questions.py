@@ -48,14 +48,32 @@ class MatrixQuestion(Question):
 class PredictQuestion(Question):
     """What each job of a set would pay."""
 
-    model: Name = Field(description="Id of a trained model.")
+    model: Name | None = Field(
+        default=None, description="Id of a trained model; the one that answers for the data set when left out."
+    )
     gpu: Name = _GPU
+    limit: float = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that each job may have.")
     jobs: tuple[Name, ...] = Field(
         min_length=1, max_length=16, description="Workloads that share the GPU; a name twice for a twin."
     )
     mechanism: Name | None = _MECHANISM
     dataset: Name | None = Field(
         default=None, description="Data set that holds the jobs' profiles; the model's own when left out."
+    )
+
+
+class PredictSetsQuestion(Question):
+    """Whether the jobs of each of many sets may share."""
+
+    model: Name | None = Field(
+        default=None, description="Id of a trained model; the one that answers for the data set when left out."
+    )
+    dataset: Name | None = Field(default=None, description="Data set of the jobs, where no model is named.")
+    gpu: Name = _GPU
+    mechanism: Name | None = _MECHANISM
+    limit: float = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that each job may have.")
+    sets: tuple[Annotated[tuple[Name, ...], Field(min_length=2, max_length=16)], ...] = Field(
+        min_length=1, max_length=10_000, description="The sets; each names its jobs."
     )
 
 

@@ -17,6 +17,7 @@ from analysis.interference.metrics import together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.stalls.shares import by_family, stall_shares
 from analysis.store.filters import Filter
+from analysis.ui.parts import partners
 from analysis.ui.shell import frame, markdown
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
@@ -48,6 +49,7 @@ def panel(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
     """
     with st.container(border=True, key="cell"):
         st.markdown(markdown.unbroken(_sentence(matrix, slowed, beside)))
+        _decision(matrix, slowed, beside)
         _figures(matrix, slowed, beside)
         key = (database(), matrix.dataset, matrix.gpu, matrix.mechanism or None, slowed, beside)
         runs = cached(cell, *key)
@@ -122,6 +124,21 @@ def _figures(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
     }
     for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
         column.metric(label, value)
+
+
+def _decision(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
+    """Say the verdict on the pair at the limit, as every page says it."""
+    limit = partners.chosen_limit()
+    table = cached(
+        partners.judged, database(), matrix.dataset, matrix.gpu, matrix.mechanism, min(slowed, beside), limit
+    )
+    row = table[table["partner"] == max(slowed, beside)]
+    if row.empty:
+        return
+    first = row.iloc[0]
+    word = str(first["verdict"])
+    text = f"**{word[:1].upper()}{word[1:]}** at {limit:g} x: {markdown.sentence(str(first['why']), 600)}"
+    st.markdown(f":material/gavel: {text}")
 
 
 def _memory(matrix: SlowdownMatrix, both: pd.DataFrame, slowed: str, beside: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,16 @@ import streamlit as st
 from analysis.charts.predictions import by_k_panels, composition_scatter
 from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.theme import alt_text
-from analysis.errors import ModelRefusedError
+from analysis.errors import ModelRefusedError, UsageError
+from analysis.interference.decision import LIMIT, check_limit
 from analysis.interference.joining import COMPOSED_SET, MEASURED_SET, PREDICTED_SET, joining
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix
-from analysis.interference.partners import never_meet
+from analysis.interference.partners import never_meet, safe_partners
 from analysis.interference.sets import by_k, composition, composition_errors, measured_sets
 from analysis.numbers import significant, slowdown
-from analysis.predict.advise.square import predict_sets
+from analysis.predict.models.activemodel import answering
 from analysis.predict.models.manifest import Manifest
+from analysis.predict.models.many import guess_of
 from analysis.reference.origin import evidence, word
 from analysis.store.database import Database
 from analysis.ui.parts.question import MOST_JOBS as MOST_ASKED
@@ -30,9 +33,9 @@ from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
 
 PAIRS: dict[str, Any] = configured(
-    "workload/job", "partner", "verdict", "slowdown/job", "partner_slowdown", "worst", "stp", "together", "antt",
-    "fairness", "jain", "memory", "needed_mib", "capacity_mib", "safe", "runs", "failed", "capped", "why", "sentence",
-    workload={"pinned": True}, partner={"pinned": True},
+    "workload/job", "partner", "verdict", "within_limit", "evidence", "slowdown/job", "partner_slowdown", "worst",
+    "stp", "together", "antt", "fairness", "jain", "memory", "needed_mib", "capacity_mib", "safe", "runs", "failed",
+    "capped", "why", "sentence", workload={"pinned": True}, partner={"pinned": True},
 )  # fmt: skip
 _SPREAD: dict[str, Any] = configured(
     "workload/job", "family", "suffers", "suffers_low", "suffers_high", "hurts", "hurts_low", "hurts_high",
@@ -48,7 +51,7 @@ def ask_limit() -> float:
             "Limit: largest slowdown of each, x",
             min_value=1.0,
             max_value=10.0,
-            value=1.2,
+            value=LIMIT,
             step=0.05,
             key="limit",
             width=260,
@@ -56,6 +59,15 @@ def ask_limit() -> float:
             persist_state="session",
         )
     )
+
+
+def chosen_limit() -> float:
+    """Return the limit that was asked for on any page or stands in the address, else the default."""
+    held = st.session_state.get("limit", st.query_params.get("limit", LIMIT))
+    try:
+        return check_limit(float(held))
+    except (TypeError, ValueError, UsageError):
+        return LIMIT
 
 
 def answer(pairs: pd.DataFrame, limit: float, gpu: str, job: str | None, *, simulated: bool = False) -> str:
@@ -106,7 +118,8 @@ def partners_of(pairs: pd.DataFrame, limit: float, job: str | None) -> None:
     """Show the judged pairs, those within the limit first, as a file too."""
     shown = pairs.assign(together=100 / pairs["stp"])
     columns = ["partner", "verdict", "slowdown", "partner_slowdown", "worst", "together", "stp", "antt", "fairness",
-               "jain", "memory", "needed_mib", "capacity_mib", "runs", "failed", "capped", "sentence"]  # fmt: skip
+               "jain", "memory", "needed_mib", "capacity_mib", "runs", "failed", "capped", "within_limit",
+               "evidence", "why", "sentence"]  # fmt: skip
     if job is None:
         columns.insert(0, "workload")
     within = shown[shown["within"]]
@@ -179,7 +192,7 @@ def stepper(matrix: SlowdownMatrix, limit: float) -> None:
                    card.model_id if card else None)  # fmt: skip
     st.markdown(sentence(_answer(found, there, limit)))
     columns = ["partner", "basis", "verdict", "worst", "stp", "stp_gain", "antt", "fairness", "jain", "memory",
-               "needed_mib", "capacity_mib", "sentence"]  # fmt: skip
+               "needed_mib", "capacity_mib", "within_limit", "evidence", "why", "sentence"]  # fmt: skip
     shown = found[[name for name in columns if found[name].notna().any()]]
     shown = shown.assign(basis=[evidence(str(one), simulated=matrix.simulated) for one in shown["basis"]])
     frame.data(shown, name=f"one-more-beside-{len(there)}", columns=_JOINING)
@@ -198,14 +211,17 @@ def _joining(
 ) -> pd.DataFrame:
     guess = None
     if model is not None:
-
-        def guess(sets: list[tuple[str, ...]]) -> list[tuple[float, ...]]:
-            try:
-                return predict_sets(opened, model, gpu, mechanism, sets)
-            except ModelRefusedError:  # of another version: the pairs stand in
-                return [(float("nan"),) * len(one) for one in sets]
-
+        with suppress(ModelRefusedError):  # of another version: the pairs stand in
+            guess = guess_of(opened, model, gpu, mechanism, limit)
     return joining(opened, dataset, gpu, mechanism or None, jobs, limit=limit, guess=guess)
+
+
+def judged(opened: Database, dataset: str, gpu: str, mechanism: str, job: str | None, limit: float) -> pd.DataFrame:
+    """Judge the pairs of a place, or the partners of one job; what answers for the data set stands in for runs."""
+    guess = None
+    with suppress(ModelRefusedError):
+        guess = guess_of(opened, answering(opened, dataset), gpu, mechanism, limit)
+    return safe_partners(opened, dataset, gpu, mechanism or None, limit=limit, workload=job, guess=guess)
 
 
 def _answer(found: pd.DataFrame, there: list[str], limit: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import pandas as pd
@@ -22,11 +23,11 @@ from analysis.numbers import significant, slowdown
 from analysis.predict.advise import changes
 from analysis.predict.advise.neighbours import Likeness, nearest_runs
 from analysis.predict.explain import whitebox_causes
-from analysis.predict.models import models, untrained
+from analysis.predict.models import models, unanswered, untrained
 from analysis.predict.models.jobs import JobPrediction
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
-from analysis.ui.parts import partners, upload
+from analysis.ui.parts import upload
 from analysis.ui.parts.question import OWN, Question
 from analysis.ui.shell import access, frame, navigation
 from analysis.ui.shell.columns import configured
@@ -53,11 +54,23 @@ def members(found: list[JobPrediction]) -> None:
     for card, one in zip(cards, found, strict=False):
         interval = f"{significant(one.low)} to {significant(one.high)}" if one.low and one.high else "no interval"
         known = "simulated" if one.simulated else "measured"
-        card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x")
+        if one.measured is not None:  # the measurement is the figure; what was predicted stands beside it, small
+            card.metric(plain(one.workload, 40), f"{significant(one.measured)} x")
+            gap = 100 * (one.slowdown / one.measured - 1)
+            predicted = f" · predicted {slowdown(one.slowdown)} ({gap:+.0f} %)" if isfinite(one.slowdown) else ""
+            card.caption(f"{known}{predicted}")
+            continue
+        card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x" if isfinite(one.slowdown) else "–")
+        if one.rests_on == "composed":
+            card.caption("composed of its measured pairs, no interval")
+            continue
         beyond = " · :orange[:material/warning:] beyond what the model has seen" if one.extrapolating else ""
-        beyond = "" if one.measured else beyond
-        card.caption(f"{interval}{beyond}{f' · {known} {slowdown(one.measured)}' if one.measured else ''}")
-    every = [one.slowdown for one in found]
+        card.caption(f"{interval}{beyond}")
+    every = [one.measured if one.measured is not None else one.slowdown for one in found]
+    if not all(isfinite(value) for value in every):
+        cards[-1].metric("Together, while all run", "–")
+        cards[-1].caption("nothing is known of what they do together")
+        return
     total = stp(every)
     impossible = any(one.memory == "does_not_fit" for one in found)
     cards[-1].metric(
@@ -154,8 +167,11 @@ def nearest(asked: Question) -> None:
 
 def what_would_help(asked: Question, found: list[JobPrediction]) -> None:
     """Answer what would bring every job within the user's limit."""
-    frame.subheading("What would keep every job within a limit?")
-    limit = partners.ask_limit()
+    frame.subheading("What would keep every job within the limit?")
+    limit = found[0].limit
+    if asked.model.predictor == unanswered.NAME:
+        st.caption("A trained model, or further measurements, could tell.")
+        return
     worst = max(one.measured if one.measured is not None else one.slowdown for one in found)
     if asked.caps:
         st.caption("Asked about clients without caps: with caps nothing but a measurement could answer.")
@@ -302,7 +318,7 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
         try:
             answer = cached(
                 models.predict, database(), question.model.model_id, question.gpu, question.jobs, question.mechanism,
-                caps=question.capped,
+                caps=question.capped, limit=found[0].limit,
             )  # fmt: skip
         except StallScopeError as error:
             st.caption(f"Kept scenario {_LETTERS[number]} can't be answered: {sentence(error.sentence)}")
@@ -318,7 +334,7 @@ def side_by_side(asked: Question, found: list[JobPrediction], known: Sequence[Ma
 
 
 def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, Any]:
-    every = [one.slowdown for one in found]
+    every = [one.measured if one.measured is not None else one.slowdown for one in found]
     first = found[0]
     return {
         "scenario": name,

@@ -10,13 +10,13 @@ import pandas as pd
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.aside import Aside
 from analysis.ingest.contract.format import Hints, Opened
-from analysis.ingest.contract.mechanisms import MPS
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, PROVENANCE, is_corun
 from analysis.ingest.formats.own.naming import MEASURES, name_rows, solo_rows, workloads
 from analysis.ingest.formats.own.reading import check, header, read_own, typed
 from analysis.ingest.formats.shared.corun_frames import DID_NOT_RUN, RAN, run_outcome
 from analysis.ingest.text.decimals import Decimals
 from analysis.ingest.text.delimited import Sheet
+from analysis.reference.mechanism_names import MPS
 from analysis.store.parsed import FRAME_COLUMNS, Parsed
 
 #: A stated slowdown may be rounded; beyond this it says something else than the values do.

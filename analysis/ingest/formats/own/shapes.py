@@ -15,10 +15,10 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.ingest.contract.mechanisms import TIME_SLICING
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, Column
 from analysis.ingest.text.decimals import Decimals
 from analysis.ingest.text.delimited import Sheet
+from analysis.reference.mechanism_names import TIME_SLICING
 
 Shape = Literal["job", "partner", "set", "matrix", "copies"]
 
