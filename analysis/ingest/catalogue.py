@@ -20,7 +20,7 @@ from analysis.ingest.importer import import_file
 from analysis.ingest.public import CatalogueEntry, CatalogueFile, entries, entry
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
-from analysis.settings import get_settings
+from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
@@ -261,6 +261,9 @@ def _download(wanted: CatalogueEntry, folder: Path, host: str | None, say: Progr
         )
     taken: _Taken = {}
     for number, file in enumerate(wanted.files):
+        if file.shipped is not None:
+            taken[file] = (asset("data", *file.shipped.split("/")), file.name, True)
+            continue
         if file.path is None:
             continue
         say(0.5 * number / len(wanted.files), f"Downloading {file.name}")
