@@ -17,11 +17,13 @@ _PACKAGE = Path(__file__).resolve().parent
 _PREFIX = "STALLSCOPE_"
 
 
-@dataclass(frozen=True)
 class Secret:
-    """A text that is used and never shown: neither printed nor part of a record of the log."""
+    """A text that is used and never shown: neither printed, nor part of a record of the log or of a dictionary."""
 
-    _text: str = field(repr=False)
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def reveal(self) -> str:
         """Return the text."""

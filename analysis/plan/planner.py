@@ -22,6 +22,7 @@ from analysis.plan.solve import TIME_LIMIT, Plan, Progress
 from analysis.predict.frame import profiles
 from analysis.predict.models import models
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
@@ -232,7 +233,7 @@ def _only_dataset(database: Database) -> str:
 def _mechanism(database: Database, dataset: str) -> str:
     table = coruns.gpus_and_mechanisms(database, dataset)
     if table.empty:
-        return "CUDA MPS"
+        return MPS
     return str(table.groupby("mechanism")["runs"].sum().idxmax())
 
 

@@ -13,6 +13,7 @@ from analysis.errors import InputRefusedError, UsageError, Where
 from analysis.interference.memory import CONTEXT_MIB
 from analysis.numbers import significant
 from analysis.reference import gpus as reference
+from analysis.reference.mechanism_names import MPS
 
 Objective: TypeAlias = Literal["stp", "antt", "worst", "fairness", "gpus"]
 Risk: TypeAlias = Literal["expected", "upper", "probability"]
@@ -122,7 +123,7 @@ class Problem:
 
     jobs: tuple[Job, ...]
     gpus: tuple[GpuKind, ...]
-    mechanism: str = "CUDA MPS"
+    mechanism: str = MPS
     k: int = 2
     limit: float = LIMIT
     reserve: float = RESERVE

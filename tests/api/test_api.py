@@ -12,7 +12,7 @@ import pytest
 from analysis.report import build
 from analysis.store.database import Database
 from analysis.ui.api import openapi, uploads
-from analysis.ui.server.server import server
+from analysis.ui.server import server
 from analysis.ui.server.shield import Shield
 from tests.api.conftest import EDITOR, VIEWER, Client, Serve, form
 from tests.pages.files import GPU, JOBS

@@ -39,7 +39,8 @@ ALLOWED = {
     "matrix --dataset own --gpu A100-40GB": {*DATA, "rich", "pydantic"},
     "stalls": {*DATA, "rich", "pydantic"},
     "check": {*DATA, "rich", "pydantic"},
-    "partners --dataset own --gpu A100-40GB": {*DATA, "rich", "pydantic"},
+    # It asks the model that answers for the data set, where there is one.
+    "partners --dataset own --gpu A100-40GB": {*DATA, "rich", "pydantic", "jinja2", "scipy", "sklearn", "skops"},
 }
 
 

@@ -185,7 +185,7 @@ def _(rng: Random) -> Written:
 @writes("kineto-trace")
 def _(rng: Random) -> Written:
     values = [rng.randint(1, 10**6) for _ in range(rng.randint(1, 5))]
-    events = [{"ph": "X", "cat": "kernel", "name": rng.choice(NAMES), "ts": n * 10.5, "dur": value,
+    events = [{"ph": "X", "cat": "kernel", "name": rng.choice(NAMES), "ts": n * 2e6 + 0.5, "dur": value,
                "args": {"device": 0, "grid": [1, 2, 3], "block": [4, 1, 1]}}
               for n, value in enumerate(values)]  # fmt: skip
     events += [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1, "dur": 2}] * rng.randint(0, 2)

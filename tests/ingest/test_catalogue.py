@@ -43,7 +43,7 @@ def copies(tmp_path: Path) -> dict[str, Path]:
 def test_every_entry_is_complete() -> None:
     formats = {form.name for form in FORMATS}
     names = [entry.name for entry in catalogue.entries()]
-    assert names == ["kace", "gavel-oracle", "gavel-sim", "lucid", "tally"]
+    assert names == ["kace", "gavel-oracle", "gavel-sim", "lucid", "tally", "witness"]
     for entry in catalogue.entries():
         assert {file.format for file in entry.files} <= formats
         assert any(not file.optional for file in entry.files)
@@ -273,6 +273,8 @@ def test_addresses_are_put_together_in_one_place() -> None:
 
 def test_all_public_sets_from_local_copies(database: Database, datasets: Path) -> None:
     for entry in catalogue.entries():
+        if all(file.shipped for file in entry.files):
+            continue
         reports = catalogue.load_dataset(database, entry.name, [datasets / file.name for file in entry.files[::-1]])
         assert [(report.file, report.status) for report in reports] == [(file.name, "loaded") for file in entry.files]
         assert not any("bytes differ" in warning for report in reports for warning in report.warnings)
@@ -282,3 +284,15 @@ def test_all_public_sets_from_local_copies(database: Database, datasets: Path) -
         "kace": 181 + 489, "gavel-oracle": 3 * 351, "gavel-sim": 3 * 351, "lucid": 1388, "tally": 84,
     }  # fmt: skip
     assert coruns.members(database).query("dataset == 'kace' and outcome == 'ran'")["slowdown"].notna().all()
+
+
+def test_the_witness_comes_with_stallscope_and_is_simulated(database: Database) -> None:
+    reports = catalogue.load_dataset(database, "witness")
+    assert [(report.status, report.rows_rejected) for report in reports] == [("loaded", 0)] * 2
+    held = sources.datasets(database).set_index("name").loc["witness"]
+    assert held["simulated"]
+    assert held["runs"] == 136 + 12
+    members = coruns.members(database)
+    assert len(members) == 2 * 136 + 3 * 12
+    assert members["slowdown"].between(0.95, 4.2).all()
+    assert members["workload"].nunique() == 16

@@ -34,7 +34,8 @@ def shelf() -> Iterator[Database]:
         yield opened
 
 
-ELSEWHERE = {"ncu-rep"}  # needs NVIDIA's software, or what stands for it
+#: A binary report needs NVIDIA's software, or what stands for it; rocprof's tables are written beside their own tests.
+ELSEWHERE = {"ncu-rep", "rocprof", "rocprof-trace"}
 
 #: Factors by which units and fractions of them differ from what is printed.
 _FACTORS = (1, 1e3, 1e6, 1e9, 1e12, 1e-3, 100, 0.01, 60, 3600, 86400, 2**10, 2**20, 2**30, 2**40)

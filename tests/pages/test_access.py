@@ -228,7 +228,7 @@ def test_every_writer_of_the_pages_asks_first_and_a_new_one_without_a_check_is_f
     assert {
         "analysis.store.loader.load", "analysis.ingest.importer.import_all", "analysis.predict.models.models.train",
         "analysis.ui.parts.upload._submit", "analysis.ui.parts.library._remove", "pages.predict.models.delete",
-        "analysis.ui.parts.checks._keep", "analysis.ui.parts.mapping._save", "analysis.ui.parts.upload.apply",
+        "analysis.ui.parts.checks._keep", "analysis.ui.parts.upload._save", "analysis.ui.parts.upload.apply",
     } <= writers  # fmt: skip
     assert unchecked <= OF_JOBS, f"mark these with access.editing: {sorted(unchecked - OF_JOBS)}"
 

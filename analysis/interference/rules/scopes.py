@@ -41,6 +41,9 @@ _SERIES = "These counters of this device, from this file, are not read any more.
 MEANINGS: Mapping[str, Meaning] = {
     "minimum-slowdown": Meaning("solo", _BASELINE),
     "faster-than-alone": Meaning("member", _SLOWDOWN),
+    "starved": Meaning("member", _SLOWDOWN),
+    "turn-taking": Meaning("run", "These runs are as if never measured."),
+    "too-much-work": Meaning("run", "These runs are as if never measured."),
     "exactly-one": Meaning("member", _SLOWDOWN),
     "hard-coded": Meaning("run", "These runs are as if never measured, for the partners of the hard-coded jobs too."),
     "other-solo": Meaning("member", _SLOWDOWN),

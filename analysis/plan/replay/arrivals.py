@@ -83,7 +83,7 @@ def gavel_jobs(count: int, per_hour: float, seed: int, workloads: Sequence[str] 
     Examples
     --------
     >>> [round(job.arrival_s) for job in gavel_jobs(3, 5.6, 0)]
-    [0, 175, 679]
+    [0, 175, 680]
     """
     _positive(per_hour, "jobs per hour")
     jobs, arrivals = Random(seed + 2), Random(seed + 3)  # noqa: S311 - a trace, not a secret

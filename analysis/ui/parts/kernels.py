@@ -21,11 +21,24 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import kernels as queries
 from analysis.store.queries import profiles
-from analysis.ui.parts.stall_columns import COLUMNS
 from analysis.ui.shell import frame, markdown
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, theme
 from analysis.ui.shell.search import search
+
+COLUMNS: dict[str, Any] = configured(
+    "dataset", "workload", "gpu", "kernel", "short_name", "grid", "block", "kernel_id", "reason", "group", "share",
+    "cycles", "total", "accounted", "launches", "kernels", "kind", "stall_family", "weight", "profiled", "sources",
+    "files", "simulated", "sentence", "top_reason", "top_share", "other", "other_gpu", "side", "share_base",
+    "share_other", "difference", "cycles_base", "cycles_other", "cycles_difference", "state/reported",
+    "launches_base", "launches_other", "time_base_ns", "time_other_ns", "slower", "text/rule", "title/resource",
+    "share_solo", "share_corun", "samples_solo", "samples_corun", "grew", "use", "counter", "wait", "leans", "beside",
+    "slowdown", "low", "high", "origin", "runs", "mechanism", "model/trained", "time_ms", "mean_us", "time_share",
+    "largest", "reason_share", "reason_from", "stalled", "flop", "bytes", "intensity", "gflops", "gbps", "bound",
+    "file_name", "line", "section", "metric", "value/exact", "unit", "launch_id", "process_id", "duration_ns",
+    "invocations", "format", workload={"pinned": True}, other={"pinned": True},
+)  # fmt: skip
+
 
 #: Keys, and parameters in the address, of the levels below the table.
 KERNEL, LAUNCH = "kernel", "launch"

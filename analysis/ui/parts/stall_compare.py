@@ -28,7 +28,7 @@ from analysis.stalls.sides import Side, side
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import profiles
-from analysis.ui.parts.stall_columns import COLUMNS
+from analysis.ui.parts.kernels import COLUMNS
 from analysis.ui.shell import frame, markdown
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, theme

@@ -89,7 +89,7 @@ def check_rows(sheet: Sheet, frame: pd.DataFrame, unmeasured: pd.Series[bool] | 
         sheet.reject([line], "slowdown", reason)
     _check_units(sheet, frame)
     odd = computed.fillna(stated)
-    for line in frame.index[((odd > LARGEST) | (odd < 1 / LARGEST)) & ~out]:
+    for line in frame.index[((odd > LARGEST) | (odd < 1 / LARGEST)) & (odd > 0) & ~out]:
         reason = f"solo and co-run values give a slowdown of {odd[line]:.3g}, which no measurement has"
         sheet.reject([line], "corun_throughput" if by_throughput.notna()[line] else "corun_time", reason)
     return computed.fillna(stated).mask(out)
