@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
 from analysis.ui.parts import partners, question
-from analysis.ui.shell import frame, job
+from analysis.ui.shell import access, frame, job
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, call_key, database, jobs
 
@@ -198,6 +198,11 @@ def _gpus(places: Sequence[str]) -> tuple[GpuKind, ...]:
     return tuple(gpu_kind(name, count) for name, count in counts.items())
 
 
+@access.editing
+def _submit(asked: Asked, work: Callable[[Progress], dict[str, Any]]) -> str:
+    return jobs().submit(KIND, {"dataset": asked.dataset, "jobs": len(asked.jobs.jobs)}, work)
+
+
 def answer(asked: Asked) -> planner.Answer | None:
     """Return the plan; None while it is being made beside the page."""
     if len(asked.jobs.jobs) <= AT_ONCE:
@@ -215,7 +220,7 @@ def answer(asked: Asked) -> planner.Answer | None:
 
     running = st.session_state.get("plan-job")
     if running is None or running[0] != key:
-        running = (key, jobs().submit(KIND, {"dataset": asked.dataset, "jobs": len(asked.jobs.jobs)}, work))
+        running = (key, _submit(asked, work))
         st.session_state["plan-job"] = running
     status = job.watch(running[1])
     if status.finished:
