@@ -63,7 +63,7 @@ def import_files(
 
     with opened(db, must_exist=False) as database:
         reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
-        return _account(database, reports)
+        return answer_about(database, reports)
 
 
 #: What is told of each of several files; of a single one everything is.
@@ -73,7 +73,8 @@ _TOLD_OF_EACH = (
 )  # fmt: skip
 
 
-def _account(database: Database, reports: Sequence[ImportReport]) -> Answer:
+def answer_about(database: Database, reports: Sequence[ImportReport]) -> Answer:
+    """Return what became of each file, for a person and as JSON; exit code 1 if one was refused."""
     from analysis.ingest.account import account
     from analysis.ingest.contract.aside import what_aside
     from analysis.store.queries.sources import rejected_rows, set_aside_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy as np
 from analysis.interference import decision
 from analysis.interference import sets as measured_sets
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix, slowdown_matrix
-from analysis.interference.rules.baselines import FASTER_THAN_ALONE
+from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
 from analysis.predict.evaluate.folding import deviation_of
 from analysis.predict.frame import profiles, whitebox_sets
 from analysis.predict.frame.features import rows_for_sets
@@ -250,7 +250,12 @@ class LibraryFigures:
         for start in range(0, len(known), _BLOCK):
             part = known[start : start + _BLOCK]
             found |= _blocks(part, table, where, how, manifest, estimator, calibrated=bool(seen))
-        return found
+        # A prediction from a doubted solo baseline is doubted too.
+        doubted = {name for _, name in flagged_workloads(self.database, self.dataset, where)}
+        return {
+            one: replace(figures, doubted=True) if doubted.intersection(one) else figures
+            for one, figures in found.items()
+        }
 
 
 def _blocks(
@@ -304,7 +309,8 @@ def _of_measured(one: Names, matrix: SlowdownMatrix | None, larger: dict[Names, 
         if not set(one) <= set(matrix.workloads):
             return None
         i, j = (matrix.workloads.index(name) for name in one)
-        if DID_NOT_RUN in (matrix.state[i, j], matrix.state[j, i]):
+        failed = matrix.failed[i, j] > 0 and matrix.runs[i, j] == 0
+        if failed or DID_NOT_RUN in (matrix.state[i, j], matrix.state[j, i]):
             return _plain(one, (math.nan, math.nan), "measured", ran=False, simulated=matrix.simulated)
         slow: tuple[float, ...] = (float(matrix.slowdown[i, j]), float(matrix.slowdown[j, i]))
         if not all(map(math.isfinite, slow)):

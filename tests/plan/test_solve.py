@@ -206,3 +206,21 @@ def test_risk_prefers_the_surer_pair(risk: str) -> None:
     base = Problem(jobs, (GpuKind("G", 2, 16_000.0),), over_limit=True)
     assert solve(base, FixedFigures(rows)).worst == 1.05
     assert solve(Problem(**{**base.__dict__, "risk": risk}), FixedFigures(rows)).worst == 1.1
+
+
+def test_a_prediction_from_a_doubted_baseline_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.plan import sets
+    from analysis.predict.models import models
+    from analysis.store.database import Database
+    from tests.predict.conftest import make
+
+    names = ["alpha-b2", "alpha-b8", "beta-b2", "beta-b8", "gamma-b2", "delta-b4"]
+    with Database(None) as database:
+        make(database, names=names)
+        model = models.train(database, "syn", predictor="effects")
+        asked = [("alpha-b2", "beta-b2", "gamma-b2"), ("beta-b2", "beta-b8", "gamma-b2")]
+        for doubtful in (set(), {("V100-32GB", "alpha-b2")}):
+            monkeypatch.setattr(sets, "flagged_workloads", lambda *_, doubtful=doubtful: doubtful)
+            found = sets.LibraryFigures(database, "syn", None, model.model_id).of("V100-32GB", asked)
+            assert [found[one].doubted for one in asked] == [bool(doubtful), False]
+        assert sets.decide(found[asked[0]], 5.0).verdict == "measure first"
