@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping, public
@@ -18,57 +19,77 @@ from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
 from analysis.logs import get_logger
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.loader import SourceInfo, find_duplicate, load
+from analysis.store.loader import DuplicateError, SourceInfo, find_duplicate, load
 from analysis.store.queries import coruns, repeats
-
-
-def already_there(database: Database, source_id: int) -> list[str]:
-    """Return one sentence for each file that holds the same co-runs, launches or samples as this source.
-
-    Parameters
-    ----------
-    database : Database
-        The open database, the source loaded.
-    source_id : int
-        The source.
-    """
-    if repeats.is_alone(database, source_id):
-        return []
-    cure = "Remove one of the two on the Library page, or leave it out on the Checks page."
-    said = []
-    for file, runs, rebased in repeats.runs_again(database, source_id).itertuples(index=False):
-        if copies := runs - rebased:
-            what = "1 co-run stands" if copies == 1 else f"{copies:,} co-runs stand"
-            said.append(f"{what} in {file} too, with the same values to the last digit: copies, not repeats. {cure}")
-        if rebased:
-            what = "1 co-run has" if rebased == 1 else f"{rebased:,} co-runs have"
-            said.append(
-                f"{what} the values of {file} to the last digit, and other values alone: the baselines were measured "
-                "again or for another campaign, so the slowdowns differ. Import one of the two as a data set of its "
-                "own, and keep the one whose baselines belong to the co-runs."
-            )
-    for row in repeats.repeated_launches(database, source_id=source_id).to_dict("records"):
-        one = row["launches"] == 1
-        what = "The only launch" if one else f"All {row['launches']:,} launches"
-        there = (row["other_workload"], row["other_gpu"])
-        other = "" if there == (row["workload"], row["gpu"]) else f", there as {there[0]} on {there[1]}"
-        of = "" if row["source_id"] == source_id else f" in {row['file_name']}"
-        said.append(
-            f"{what} of {row['workload']} on {row['gpu']}{of} {'stands' if one else 'stand'} in {row['other_file']} "
-            f"too, with the same values{other}: one measurement, exported twice. {cure}"
-        )
-    for row in repeats.repeated_samples(database, source_id=source_id).to_dict("records"):
-        what = f"All {row['of']:,}" if row["samples"] == row["of"] else f"{row['samples']:,} of its {row['of']:,}"
-        said.append(
-            f"{what} samples stand in {row['other_file']} too, with the same values at the same moments: one "
-            f"recording, exported twice. {cure}"
-        )
-    return said
-
 
 __all__ = ["ImportReport", "Preview", "import_all", "import_file", "import_paths", "preview"]
 
 _log = get_logger(__name__)
+
+#: What a file may hold that can stand in another one too: co-runs, launches, samples.
+_REPEATABLE = ("run", "kernel", "telemetry")
+
+
+def already_there(database: Database, loaded: Mapping[int, Collection[str]]) -> dict[int, list[str]]:
+    """Return one sentence for each earlier file that holds the same co-runs, launches or samples.
+
+    Parameters
+    ----------
+    database : Database
+        The open database, the sources loaded.
+    loaded : mapping of int to collection of str
+        The frames that each source brought; what none of them brought is not looked for.
+
+    Returns
+    -------
+    dict of int to list of str
+        By source; one without repeats is left out.
+    """
+    of = {kind: [source for source, frames in loaded.items() if kind in frames] for kind in _REPEATABLE}
+    said: dict[int, list[str]] = {}
+    first = database.scalar("SELECT min(source_id) FROM source")
+    if not any(source != first for sources in of.values() for source in sources):
+        return said
+    cure = "Remove one of the two on the Library page, or leave it out on the Checks page."
+    if of["run"]:
+        for source, file, runs, rebased in repeats.runs_again(database, of["run"]).itertuples(index=False):
+            if copies := runs - rebased:
+                what = "1 co-run stands" if copies == 1 else f"{copies:,} co-runs stand"
+                said.setdefault(source, []).append(
+                    f"{what} in {file} too, with the same values to the last digit: copies, not repeats. {cure}"
+                )
+            if rebased:
+                what = "1 co-run has" if rebased == 1 else f"{rebased:,} co-runs have"
+                said.setdefault(source, []).append(
+                    f"{what} the values of {file} to the last digit, and other values alone: the baselines were "
+                    "measured again or for another campaign, so the slowdowns differ. Import one of the two as a data "
+                    "set of its own, and keep the one whose baselines belong to the co-runs."
+                )
+    if of["kernel"]:
+        for row in repeats.repeated_launches(database, sources=of["kernel"]).to_dict("records"):
+            source = _later(row, loaded)
+            one = row["launches"] == 1
+            what = "The only launch" if one else f"All {row['launches']:,} launches"
+            there = (row["other_workload"], row["other_gpu"])
+            other = "" if there == (row["workload"], row["gpu"]) else f", there as {there[0]} on {there[1]}"
+            where = "" if row["source_id"] == source else f" in {row['file_name']}"
+            said.setdefault(source, []).append(
+                f"{what} of {row['workload']} on {row['gpu']}{where} {'stands' if one else 'stand'} in "
+                f"{row['other_file']} too, with the same values{other}: one measurement, exported twice. {cure}"
+            )
+    if of["telemetry"]:
+        for row in repeats.repeated_samples(database, sources=of["telemetry"]).to_dict("records"):
+            what = f"All {row['of']:,}" if row["samples"] == row["of"] else f"{row['samples']:,} of its {row['of']:,}"
+            said.setdefault(row["source_id"], []).append(
+                f"{what} samples stand in {row['other_file']} too, with the same values at the same moments: one "
+                f"recording, exported twice. {cure}"
+            )
+    return said
+
+
+def _later(row: Mapping[Hashable, Any], loaded: Mapping[int, Collection[str]]) -> int:
+    """Return which of two files with the same launches is the one just loaded: the later of those that are."""
+    return max(source for source in (row["source_id"], row["other_id"]) if source in loaded)
 
 
 def import_paths(
@@ -102,6 +123,7 @@ def import_paths(
     """
     hints = Hints(workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
     reports: list[ImportReport] = []
+    loaded: dict[int, Collection[str]] = {}
     given = [(path, list(_expand(Path(path)))) for path in paths]
     files = list(dict.fromkeys(file for _, found in given for file in found))
     names = dict(zip(files, told_apart(files), strict=True))
@@ -112,8 +134,8 @@ def import_paths(
                 what, cure = "the folder holds no files", "Give the folder with the exported files."
             reports.append(_refused(str(path), InputRefusedError(what, cure, Where(str(path)))))
         for file in found:
-            reports += import_all(db, file, name=names[file], hints=hints)
-    return reports
+            reports += _taken(db, file, names[file], hints, read_here, loaded)
+    return _with_repeats(db, reports, loaded)
 
 
 def import_file(
@@ -164,25 +186,32 @@ def import_all(
     CancelledError
         If the reader was told to stop; nothing of the file that it read is loaded.
     """
-    hints = hints or Hints()
+    loaded: dict[int, Collection[str]] = {}
+    return _with_repeats(db, _taken(db, path, name or path.name, hints or Hints(), reader, loaded), loaded)
+
+
+def _taken(
+    db: Database, path: Path, name: str, hints: Hints, reader: Reader, loaded: dict[int, Collection[str]]
+) -> list[ImportReport]:
+    """Load what a path holds, and write down which frames each new source brought."""
     if hints.solos is None:
         chosen = Filter(datasets=(hints.dataset,))
         hints = replace(hints, solos=lambda: coruns.solos(db, chosen))
     asked = Asked(
         hints, db.spool, lambda sha256: find_duplicate(db, sha256) is not None, lambda: mapping.saved(db)
     )  # fmt: skip
-    return [_take(db, read, hints) for read in reader(path, name or path.name, asked)]
+    return [_take(db, read, hints, loaded) for read in reader(path, name, asked)]
 
 
-def _take(db: Database, read: Read, hints: Hints) -> ImportReport:
+def _take(db: Database, read: Read, hints: Hints, loaded: dict[int, Collection[str]]) -> ImportReport:
     """Load what was read, all of it or nothing."""
     try:
         if read.error is not None:
             return _refused(read.name, read.error, read.format)
-        duplicate = find_duplicate(db, read.sha256)
-        if duplicate is not None:
-            return _duplicate(db, read, duplicate)
         if read.parsed is None or read.told is None:
+            duplicate = find_duplicate(db, read.sha256)
+            if duplicate is not None:
+                return _duplicate(db, read, duplicate)
             # Its bytes were there while it was looked at, and have been taken out since.
             gone = InputRefusedError("the same bytes were taken out meanwhile", "Load it again.", Where(read.name))
             return _refused(read.name, gone, read.format)
@@ -192,8 +221,11 @@ def _take(db: Database, read: Read, hints: Hints) -> ImportReport:
             title=hints.title, licence=hints.licence, citation=hints.citation,
         )  # fmt: skip
         source_id = load(db, read.parsed, info)
-        warnings = [*read.told.warnings, *_strange(read, hints.dataset), *_again(db, source_id, read.name)]
+        loaded[source_id] = frozenset(read.parsed.frames)
+        warnings = [*read.told.warnings, *_strange(read, hints.dataset)]
         return read.told.model_copy(update={"source_id": source_id, "warnings": warnings})
+    except DuplicateError as found:
+        return _duplicate(db, read, found.source_id)
     except StallScopeError as error:
         return _refused(read.name, error, read.format)
     except Exception as error:
@@ -211,13 +243,22 @@ def _strange(read: Read, dataset: str) -> list[str]:
     ]
 
 
-def _again(db: Database, source_id: int, name: str) -> list[str]:
-    """Say what was there already; the file is loaded by now, so nothing that goes wrong here may say otherwise."""
+def _with_repeats(
+    db: Database, reports: list[ImportReport], loaded: Mapping[int, Collection[str]]
+) -> list[ImportReport]:
+    """Say what was there already; the files are loaded by now, so nothing that goes wrong here may say otherwise."""
     try:
-        return already_there(db, source_id)
+        said = already_there(db, loaded)
     except Exception:
-        _log.exception("looking for repeats failed", file=name)
-        return ["It could not be looked up whether its measurements stand in another file; `stallscope check` tells."]
+        _log.exception("looking for repeats failed", files=len(loaded))
+        sentence = "It could not be looked up whether its measurements stand in another file; `stallscope check` tells."
+        said = {source: [sentence] for source in loaded}
+    return [
+        report.model_copy(update={"warnings": [*report.warnings, *said[report.source_id]]})
+        if report.status == "loaded" and report.source_id in said
+        else report
+        for report in reports
+    ]
 
 
 def _expand(path: Path) -> Iterator[Path]:

@@ -73,10 +73,27 @@ def known(name: str) -> bool:
 
 def from_cc(cc: str) -> list[str]:
     """Return the GPUs of a compute capability such as ``8.0``, those without a variant first."""
-    frame = _table()
-    wanted = cc.strip().removeprefix("CC").strip()
-    found = frame[frame["cc"] == wanted]
-    return [str(name) for name in found.index]
+    return list(_by_cc().get(cc.strip().removeprefix("CC").strip(), ()))
+
+
+def family_of(name: str) -> str:
+    """Return the family of a GPU of the table, such as ``V100`` for ``V100-16GB``.
+
+    Raises
+    ------
+    KeyError
+        If the table has no such name.
+    """
+    return str(_table().at[name, "family"])
+
+
+@lru_cache(maxsize=1)
+def _by_cc() -> dict[str, list[str]]:
+    """Map each compute capability to its GPUs; asked for every file, so that no frame is searched."""
+    found: dict[str, list[str]] = {}
+    for name, cc in _table()["cc"].items():
+        found.setdefault(str(cc), []).append(str(name))
+    return found
 
 
 def matches(name: str, wanted: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -46,7 +46,7 @@ def load_values(cursor: duckdb.DuckDBPyConnection, frame: Frame, first: int, sou
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     if not table.num_rows:
         return
-    which, labels = _labels(table)
+    which, labels = _combinations(table, LABEL_COLUMNS)
     numbers = _numbered(cursor, labels)
     columns = {name: table.column(name) for name in _VALUE_COLUMNS if name in table.column_names}
     given = [name for name, column in columns.items() if column.null_count < len(column)]
@@ -80,12 +80,12 @@ def sweep_labels(cursor: duckdb.DuckDBPyConnection) -> None:
     cursor.execute("DELETE FROM kernel_label WHERE label_id NOT IN (SELECT label_id FROM kernel_value)")
 
 
-def _labels(table: pa.Table) -> tuple[_Codes, list[Label]]:
-    """Return for every row a number into the distinct labels, and these."""
+def _combinations(table: pa.Table, columns: Sequence[str]) -> tuple[_Codes, list[Label]]:
+    """Return for every row a number into the distinct combinations of texts in these columns, and these."""
     count = table.num_rows
     key = np.zeros(count, dtype=np.int64)
     parts: list[list[str | None]] = []
-    for name in LABEL_COLUMNS:
+    for name in columns:
         codes, names = _codes(table, name)
         parts.append(names)
         if len(names) > 1:
@@ -187,6 +187,20 @@ class SourceInfo:
     title: str | None = None
 
 
+class DuplicateError(Exception):
+    """The bytes are loaded already.
+
+    Attributes
+    ----------
+    source_id : int
+        The source that holds them.
+    """
+
+    def __init__(self, source_id: int) -> None:
+        super().__init__(f"source {source_id} holds these bytes")
+        self.source_id = source_id
+
+
 def find_duplicate(database: Database, sha256: str) -> int | None:
     """Return the source that already holds these bytes, or None."""
     found = database.scalar("SELECT source_id FROM source WHERE sha256 = ?", [sha256])
@@ -209,16 +223,32 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
     -------
     int
         The id of the new source.
+
+    Raises
+    ------
+    DuplicateError
+        If a source with these bytes is there; looked at under the writer's lock, so that no two can load the same.
     """
     if "kernel" in parsed.frames:
         parsed = replace(parsed, frames={**parsed.frames, "kernel": in_columns(parsed.frames["kernel"])})
     with database.write(dataset=info.dataset) as cursor:
-        source_id = _next(cursor, "source", "source_id")
-        cursor.execute(
-            "INSERT INTO dataset (name, title, simulated, licence, citation) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            [info.dataset, info.title or info.dataset, info.simulated, info.licence, info.citation],
-        )
+        # One statement, as each costs about as much as loading a small file's rows.
+        source_id, there, dataset_known, workload, profile, kernel, run = cursor.execute(
+            """SELECT coalesce(max(source_id), 0) + 1, max(source_id) FILTER (WHERE sha256 = ?),
+                      EXISTS (SELECT 1 FROM dataset WHERE name = ?),
+                      (SELECT coalesce(max(workload_id), 0) + 1 FROM workload),
+                      (SELECT coalesce(max(profile_id), 0) + 1 FROM profile),
+                      (SELECT coalesce(max(kernel_id), 0) + 1 FROM kernel),
+                      (SELECT coalesce(max(run_id), 0) + 1 FROM run) FROM source""",
+            [info.sha256, info.dataset],
+        ).fetchall()[0]
+        if there is not None:
+            raise DuplicateError(there)
+        if not dataset_known:
+            cursor.execute(
+                "INSERT INTO dataset (name, title, simulated, licence, citation) VALUES (?, ?, ?, ?, ?)",
+                [info.dataset, info.title or info.dataset, info.simulated, info.licence, info.citation],
+            )
         cursor.execute(
             """INSERT INTO source (source_id, dataset, file_name, sha256, bytes, format, era, importer_version,
                    rows_read, rows_loaded, rows_set_aside, rows_rejected, set_aside, report, simulated, licence,
@@ -236,14 +266,14 @@ def load(database: Database, parsed: Parsed, info: SourceInfo) -> int:
                 cursor.execute(
                     f'INSERT INTO rejected_row SELECT ?, "line", "column", reason, "text" FROM {view}', [source_id]
                 )
-        _load_workloads(cursor, parsed, info.dataset)
-        _load_profiles(cursor, parsed, info.dataset, source_id)
-        _load_runs(cursor, parsed, info.dataset, source_id)
+        workloads = _load_workloads(cursor, parsed, info.dataset, workload)
+        _load_profiles(cursor, parsed, workloads, source_id, kernel, profile)
+        _load_runs(cursor, parsed, info.dataset, source_id, run)
         for name in ("solo", "feature", "telemetry", "set_aside_row"):
             if name in parsed.frames and len(parsed.frames[name]):
                 with _incoming(cursor, parsed.frames[name]) as view:
                     _insert(cursor, name, view, info.dataset, source_id, columns=_given(parsed.frames[name], name))
-    return source_id
+    return int(source_id)
 
 
 def remove_source(database: Database, source_id: int) -> str:
@@ -282,71 +312,105 @@ def _sweep(cursor: duckdb.DuckDBPyConnection) -> None:
     cursor.execute("DELETE FROM dataset WHERE name NOT IN (SELECT dataset FROM source)")
 
 
-def _load_workloads(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str) -> None:
-    """Make the workloads that the file names; fill in attributes that were unknown, never overwrite known ones."""
+def _load_workloads(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, free: int) -> dict[str, int]:
+    """Make the workloads that the file names; fill in attributes that were unknown, never overwrite known ones.
+
+    The ids are found here and not by SQL: of hundreds of small files each statement costs more than all their rows.
+
+    Returns
+    -------
+    dict of str to int
+        The id of each workload of the data set.
+    """
+    about = _attributes(parsed.frames.get("workload"))
+    named = set(about)
     for name, frame in parsed.frames.items():
-        if name in ("workload", "kernel_metric", "kernel_rule", "run") or "workload" not in _given(frame, name):
-            continue
-        with _incoming(cursor, _distinct(frame, "workload")) as view:
-            cursor.execute(
-                f"""INSERT INTO workload (workload_id, dataset, name)
-                    SELECT (SELECT coalesce(max(workload_id), 0) FROM workload) + row_number() OVER (ORDER BY n), ?, n
-                    FROM (SELECT DISTINCT workload AS n FROM {view} WHERE workload IS NOT NULL)
-                    WHERE n NOT IN (SELECT name FROM workload WHERE dataset = ?)""",
-                [dataset, dataset],
-            )
-    frame = parsed.frames.get("workload")
-    if frame is None:
-        return
-    with _incoming(cursor, frame) as view:
-        cursor.execute(
-            f"""INSERT INTO workload (workload_id, dataset, name)
-                SELECT (SELECT coalesce(max(workload_id), 0) FROM workload) + row_number() OVER (ORDER BY name), ?, name
-                FROM (SELECT DISTINCT name FROM {view})
-                WHERE name NOT IN (SELECT name FROM workload WHERE dataset = ?)""",
-            [dataset, dataset],
+        if name not in ("workload", "kernel_metric", "kernel_rule", "run") and "workload" in _given(frame, name):
+            named |= _distinct(frame, "workload")
+    if not named:
+        return {}
+    rows = cursor.execute("SELECT name, workload_id FROM workload WHERE dataset = ?", [dataset]).fetchall()
+    ids: dict[str, int] = dict(rows)
+    columns = sorted({column for attributes in about.values() for column in attributes})
+    new = sorted(named - ids.keys())
+    ids |= {name: free + place for place, name in enumerate(new)}
+    if new:
+        given = [[about.get(name, {}).get(column) for name in new] for column in columns]
+        _append(
+            cursor,
+            "workload",
+            {
+                "workload_id": [ids[name] for name in new],
+                "dataset": [dataset] * len(new),
+                "name": new,
+                **dict(zip(columns, given, strict=True)),
+            },
         )
-        attributes = [column for column in _given(frame, "workload") if column != "name"]
-        if attributes:
-            sets = ", ".join(f'"{column}" = coalesce(workload."{column}", f."{column}")' for column in attributes)
+    known = [name for name in about if name not in set(new) and about[name]]
+    if known:
+        sets = ", ".join(f'"{column}" = coalesce(workload."{column}", f."{column}")' for column in columns)
+        given = [[about[name].get(column) for name in known] for column in columns]
+        with _incoming(cursor, pa.table({"name": known, **dict(zip(columns, given, strict=True))})) as view:
             cursor.execute(
                 f"UPDATE workload SET {sets} FROM {view} f WHERE workload.dataset = ? AND workload.name = f.name",
                 [dataset],
             )
+    return ids
 
 
-def _distinct(frame: Frame, column: str) -> Frame:
-    """Return the distinct values of a column: of a million rows quicker found here than by the database."""
-    if isinstance(frame, pa.Table):
-        return pa.table({column: frame.column(column).unique()})
-    return frame[[column]].drop_duplicates()
+def _append(cursor: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[object]]) -> None:
+    """Insert rows given by column; bound as lists, which costs a statement of few rows half of a registered table."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    lists = ", ".join("unnest(?)" for _ in columns)
+    cursor.execute(f"INSERT INTO {table} ({names}) SELECT {lists}", [list(values) for values in columns.values()])
 
 
-def _load_profiles(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, source_id: int) -> None:
+def _attributes(frame: Frame | None) -> dict[str, dict[str, object]]:
+    """Return what a file says of its workloads: by name, the first value that is there of each attribute."""
+    about: dict[str, dict[str, object]] = {}
+    if frame is None:
+        return about
+    table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
+    for row in table.to_pylist():
+        attributes = about.setdefault(row.pop("name"), {})
+        for column, value in row.items():
+            if value is not None:
+                attributes.setdefault(column, value)
+    return about
+
+
+def _distinct(frame: Frame, column: str) -> set[str]:
+    """Return the distinct values of a column that are there."""
+    values = frame.column(column).unique().to_pylist() if isinstance(frame, pa.Table) else frame[column].unique()
+    return {str(value) for value in values if isinstance(value, str)}
+
+
+def _load_profiles(
+    cursor: duckdb.DuckDBPyConnection,
+    parsed: Parsed,
+    workloads: Mapping[str, int],
+    source_id: int,
+    first: int,
+    free: int,
+) -> None:
     kernel = parsed.frames.get("kernel")
     if kernel is None:
         return
-    first = _next(cursor, "kernel", "kernel_id")
-    with _incoming(cursor, kernel) as view:
+    keys = ["workload", "gpu"]
+    of = kernel.select(keys) if isinstance(kernel, pa.Table) else pa.Table.from_pandas(kernel[keys].astype(object))
+    which, pairs = _combinations(of, keys)
+    profiles = _profiles(cursor, [(workloads[str(workload)], str(gpu)) for workload, gpu in pairs], free)[which]
+    columns = [column for column in _given(kernel, "kernel") if column not in ("launch", *keys)]
+    names = ", ".join(f'"{column}"' for column in columns)
+    if isinstance(kernel, pa.Table):
+        incoming: Frame = kernel.append_column("profile_id", pa.array(profiles))
+    else:
+        incoming = kernel.assign(profile_id=profiles)
+    with _incoming(cursor, incoming) as view:
         cursor.execute(
-            f"""INSERT INTO profile (profile_id, workload_id, gpu)
-                SELECT (SELECT coalesce(max(profile_id), 0) FROM profile)
-                       + row_number() OVER (ORDER BY workload_id, gpu), workload_id, gpu
-                FROM (SELECT DISTINCT w.workload_id, f.gpu FROM {view} f
-                      JOIN workload w ON w.dataset = ? AND w.name = f.workload) AS wanted
-                WHERE NOT EXISTS (SELECT 1 FROM profile p
-                                  WHERE p.workload_id = wanted.workload_id AND p.gpu = wanted.gpu)""",
-            [dataset],
-        )
-        columns = [column for column in _given(kernel, "kernel") if column not in ("launch", "workload", "gpu")]
-        names = ", ".join(f'"{column}"' for column in columns)
-        values = ", ".join(f'f."{column}"' for column in columns)
-        cursor.execute(
-            f"""INSERT INTO kernel (kernel_id, profile_id, source_id, {names})
-                SELECT ? + f.launch, p.profile_id, ?, {values} FROM {view} f
-                JOIN workload w ON w.dataset = ? AND w.name = f.workload
-                JOIN profile p ON p.workload_id = w.workload_id AND p.gpu = f.gpu""",
-            [first, source_id, dataset],
+            f"INSERT INTO kernel (kernel_id, profile_id, source_id, {names}) "
+            f"SELECT ? + launch, profile_id, ?, {names} FROM {view}",
+            [first, source_id],
         )
     metric = parsed.frames.get("kernel_metric")
     if metric is not None:
@@ -361,11 +425,24 @@ def _load_profiles(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: s
             )
 
 
-def _load_runs(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, source_id: int) -> None:
+def _profiles(cursor: duckdb.DuckDBPyConnection, wanted: Sequence[tuple[int, str]], free: int) -> npt.NDArray[np.int32]:
+    """Return the ids of profiles by workload and GPU, those that the database lacks inserted."""
+    workloads = sorted({workload for workload, _ in wanted})
+    rows = cursor.execute(
+        "SELECT workload_id, gpu, profile_id FROM profile WHERE list_contains(?::INTEGER[], workload_id)", [workloads]
+    ).fetchall()
+    known: dict[tuple[int, str], int] = {(workload, gpu): number for workload, gpu, number in rows}
+    if new := [key for key in sorted(set(wanted)) if key not in known]:
+        known |= {key: free + place for place, key in enumerate(new)}
+        ids, workload_ids, gpus = [known[key] for key in new], [key[0] for key in new], [key[1] for key in new]
+        _append(cursor, "profile", {"profile_id": ids, "workload_id": workload_ids, "gpu": gpus})
+    return np.array([known[key] for key in wanted], dtype=np.int32)
+
+
+def _load_runs(cursor: duckdb.DuckDBPyConnection, parsed: Parsed, dataset: str, source_id: int, first: int) -> None:
     run = parsed.frames.get("run")
     if run is None:
         return
-    first = _next(cursor, "run", "run_id")
     for name in ("run", "member", "member_latency"):
         frame = parsed.frames.get(name)
         # An empty frame has no types that would fit.
@@ -403,11 +480,6 @@ def _insert(
             values.append("coalesce(f.flags, [])" if column == "flags" else f'f."{column}"')
     bound: list[object] = [*parameters, *([dataset] if join else [])]
     cursor.execute(f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(values)} FROM {view} f {join}", bound)
-
-
-def _next(cursor: duckdb.DuckDBPyConnection, table: str, column: str) -> int:
-    rows = cursor.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchall()
-    return int(rows[0][0])
 
 
 def _given(frame: Frame, name: str) -> list[str]:

@@ -143,7 +143,7 @@ def gpu_of(
     by_cc: dict[str, str] = {}
     for cc in wanted:
         fitting = gpus.from_cc(cc) if cc else []
-        families = list(dict.fromkeys(str(gpus.load().at[gpu, "family"]) for gpu in fitting))
+        families = list(dict.fromkeys(gpus.family_of(gpu) for gpu in fitting))
         by_cc[cc] = fitting[0] if len(families) == 1 else UNKNOWN
         if len(families) > 1:  # a guess among different GPUs would put numbers under a wrong name
             warnings.append(

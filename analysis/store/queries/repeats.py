@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from analysis.store import counted
@@ -11,12 +13,9 @@ from analysis.store.database import Database
 FEWEST_SAMPLES = 3
 
 
-def is_alone(database: Database, source_id: int) -> bool:
-    """Say whether there is no other source, so that nothing can stand in two places."""
-    return database.scalar("SELECT 1 FROM source WHERE source_id <> ? LIMIT 1", [source_id]) is None
-
-
-def repeated_launches(database: Database, dataset: str | None = None, source_id: int | None = None) -> pd.DataFrame:
+def repeated_launches(
+    database: Database, dataset: str | None = None, sources: Sequence[int] | None = None
+) -> pd.DataFrame:
     """Return profiles whose launches from one file all stand in another one too: one measurement, exported again.
 
     Launches are the same when kernel, grid and number in the profile agree, their durations are not different, and
@@ -30,8 +29,8 @@ def repeated_launches(database: Database, dataset: str | None = None, source_id:
         The open database.
     dataset : str, optional
         Restrict to one data set.
-    source_id : int, optional
-        One of the two files, the later one; all by default.
+    sources : sequence of int, optional
+        Those that one of the two files, the later one, must be of; all by default.
 
     Returns
     -------
@@ -51,7 +50,7 @@ def repeated_launches(database: Database, dataset: str | None = None, source_id:
               FROM numbered a JOIN numbered b ON a.dataset = b.dataset AND a.name = b.name AND a.grid = b.grid
                                               AND a.number = b.number AND a.source_id > b.source_id
               WHERE (a.duration_ns = b.duration_ns) IS DISTINCT FROM false
-                    AND ($source IS NULL OR a.source_id = $source)),
+                    AND ($sources IS NULL OR a.source_id IN (SELECT unnest($sources::INTEGER[])))),
             compared AS (
               SELECT t.late, t.early, count(*) AS shared, count(*) FILTER (WHERE x.value = y.value) AS agreeing,
                      count(*) FILTER (WHERE x.value = y.value AND x.value <> floor(x.value)) AS broken
@@ -83,11 +82,13 @@ def repeated_launches(database: Database, dataset: str | None = None, source_id:
                  JOIN profile q ON q.profile_id = d.other_profile JOIN workload v ON v.workload_id = q.workload_id
                  JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
             ORDER BY ALL""",
-        {"dataset": dataset, "source": source_id},
+        {"dataset": dataset, "sources": None if sources is None else list(sources)},
     )
 
 
-def repeated_samples(database: Database, dataset: str | None = None, source_id: int | None = None) -> pd.DataFrame:
+def repeated_samples(
+    database: Database, dataset: str | None = None, sources: Sequence[int] | None = None
+) -> pd.DataFrame:
     """Return files of telemetry that share samples: a recording exported twice, or two exports that overlap.
 
     A sample is a counter of a device and job at a moment; without a moment the job must be known. Two files are of
@@ -99,8 +100,8 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
         The open database.
     dataset : str, optional
         Restrict to one data set.
-    source_id : int, optional
-        The later file; all by default.
+    sources : sequence of int, optional
+        Those that the later file must be of; all by default.
 
     Returns
     -------
@@ -117,16 +118,17 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
               FROM {counted.TELEMETRY} t JOIN source s USING (source_id)
               WHERE t.value IS NOT NULL AND (t.measured_at IS NOT NULL OR t.entity IS NOT NULL)
                     AND ($dataset IS NULL OR s.dataset = $dataset)
-                    AND ($source IS NULL
-                         OR (s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
-                             AND t.name IN (SELECT name FROM {counted.TELEMETRY} WHERE source_id = $source)))),
+                    AND ($sources IS NULL
+                         OR (s.dataset, t.name) IN (SELECT z.dataset, n.name FROM {counted.TELEMETRY} n
+                                                    JOIN source z USING (source_id)
+                                                    WHERE n.source_id IN (SELECT unnest($sources::INTEGER[]))))),
             common AS (
               SELECT a.dataset, a.source_id, b.source_id AS other, min(a.gpu) AS gpu, count(*) AS samples,
                      count(*) FILTER (WHERE a.value = b.value) AS agreeing, count(DISTINCT a.value) AS different
               FROM one a JOIN one b ON a.dataset = b.dataset AND a.device = b.device AND a.entity = b.entity
                    AND a.name = b.name AND a.measured_at IS NOT DISTINCT FROM b.measured_at AND a.place = b.place
                    AND a.source_id > b.source_id
-              WHERE $source IS NULL OR a.source_id = $source
+              WHERE $sources IS NULL OR a.source_id IN (SELECT unnest($sources::INTEGER[]))
               GROUP BY ALL)
             SELECT d.dataset, d.gpu, d.samples,
                    (SELECT count(*) FROM {counted.TELEMETRY} t
@@ -135,17 +137,18 @@ def repeated_samples(database: Database, dataset: str | None = None, source_id: 
             FROM common d JOIN source s ON s.source_id = d.source_id JOIN source o ON o.source_id = d.other
             WHERE d.samples = d.agreeing AND d.samples >= {FEWEST_SAMPLES} AND d.different > 1
             ORDER BY ALL""",
-        {"dataset": dataset, "source": source_id},
+        {"dataset": dataset, "sources": None if sources is None else list(sources)},
     )
 
 
-def runs_again(database: Database, source_id: int) -> pd.DataFrame:
-    """Return how many co-runs of a source stand in others of its data set, to the last digit.
+def runs_again(database: Database, sources: Sequence[int]) -> pd.DataFrame:
+    """Return how many co-runs of sources stand in earlier ones of their data set, to the last digit.
 
     Returns
     -------
     pd.DataFrame
-        file_name, runs, and rebased: those of the runs whose solo values differ, so that their slowdowns do too.
+        source_id, file_name (of the earlier one), runs, and rebased: those of the runs whose solo values differ, so
+        that their slowdowns do too.
     """
     return database.query(
         f"""WITH one AS (
@@ -157,17 +160,18 @@ def runs_again(database: Database, source_id: int) -> pd.DataFrame:
                           ORDER BY w.name, m.corun_value) AS caps
               FROM {counted.MEMBER} m JOIN {counted.RUN} r USING (run_id) JOIN source s ON s.source_id = r.source_id
                    JOIN workload w USING (workload_id)
-              WHERE s.dataset = (SELECT dataset FROM source WHERE source_id = $source)
+              WHERE s.dataset IN (SELECT dataset FROM source WHERE source_id IN (SELECT unnest($sources::INTEGER[])))
               GROUP BY ALL HAVING count(m.corun_value) = count(*)),
             pair AS (
-              SELECT b.file_name, a.run_id, bool_and(coalesce(list_bool_or(
+              SELECT a.source_id, b.file_name, a.run_id, bool_and(coalesce(list_bool_or(
                        list_transform(list_zip(a.solos, b.solos), lambda x: x[1] <> x[2])), false)) AS rebased
               FROM one a JOIN one b ON a.gpu = b.gpu AND a.mechanism = b.mechanism AND a.workloads = b.workloads
-                                    AND a.figures = b.figures AND a.caps = b.caps AND b.source_id <> a.source_id
-              WHERE a.source_id = $source GROUP BY ALL)
-            SELECT file_name, count(*) AS runs, count(*) FILTER (WHERE rebased) AS rebased
-            FROM pair GROUP BY file_name ORDER BY file_name""",
-        {"source": source_id},
+                                    AND a.dataset = b.dataset AND a.figures = b.figures AND a.caps = b.caps
+                                    AND b.source_id < a.source_id
+              WHERE a.source_id IN (SELECT unnest($sources::INTEGER[])) GROUP BY ALL)
+            SELECT source_id, file_name, count(*) AS runs, count(*) FILTER (WHERE rebased) AS rebased
+            FROM pair GROUP BY source_id, file_name ORDER BY source_id, file_name""",
+        {"sources": list(sources)},
     )
 
 
