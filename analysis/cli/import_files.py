@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import DbOption, JsonOption
-from analysis.cli.running import DONE, REFUSED, Answer, answers, opened
+from analysis.cli.running import DONE, REFUSED, Answer, answers, opened, progress_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,9 @@ def import_files(
     from analysis.ingest.importer import import_paths
 
     with opened(db, must_exist=False) as database:
-        reports = import_paths(database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
+        reports = import_paths(
+            database, paths, workload=workload, gpu=gpu, dataset=dataset, mapping=mapping, progress=progress_line()
+        )
         return answer_about(database, reports)
 
 

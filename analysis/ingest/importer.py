@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ def import_paths(
     gpu: str | None = None,
     dataset: str = "own",
     mapping: str | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> list[ImportReport]:
     """Import files, folders and patterns; one bad file never keeps the others out.
 
@@ -115,6 +116,8 @@ def import_paths(
         Data set to load into.
     mapping : str, optional
         Name of a saved mapping to read the files by.
+    progress : callable, optional
+        Told the share that is done and the file that comes next.
 
     Returns
     -------
@@ -124,6 +127,7 @@ def import_paths(
     hints = Hints(workload=workload, gpu=gpu, dataset=dataset, mapping=mapping)
     reports: list[ImportReport] = []
     loaded: dict[int, Collection[str]] = {}
+    done = 0
     given = [(path, list(_expand(Path(path)))) for path in paths]
     files = list(dict.fromkeys(file for _, found in given for file in found))
     names = dict(zip(files, told_apart(files), strict=True))
@@ -134,7 +138,12 @@ def import_paths(
                 what, cure = "the folder holds no files", "Give the folder with the exported files."
             reports.append(_refused(str(path), InputRefusedError(what, cure, Where(str(path)))))
         for file in found:
+            if progress is not None and len(files) > 1:
+                progress(done / len(files), f"{names[file]}, file {done + 1:,} of {len(files):,}")
+            done += 1
             reports += _taken(db, file, names[file], hints, read_here, loaded)
+    if progress is not None and len(files) > 1:
+        progress(1.0, f"{len(files):,} files read")
     return _with_repeats(db, reports, loaded)
 
 
