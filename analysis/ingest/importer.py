@@ -89,7 +89,7 @@ def already_there(database: Database, loaded: Mapping[int, Collection[str]]) -> 
 
 def _later(row: Mapping[Hashable, Any], loaded: Mapping[int, Collection[str]]) -> int:
     """Return which of two files with the same launches is the one just loaded: the later of those that are."""
-    return max(source for source in (row["source_id"], row["other_id"]) if source in loaded)
+    return max(int(source) for source in (row["source_id"], row["other_id"]) if source in loaded)
 
 
 def import_paths(
