@@ -98,6 +98,17 @@ def shorten(text: str, most: int) -> str:
     return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
 
 
+def capital(text: str) -> str:
+    """Return a title as it begins a sentence; what stands in capitals inside stays.
+
+    Examples
+    --------
+    >>> capital("worst S of the pair"), capital("ANTT")
+    ('Worst S of the pair', 'ANTT')
+    """
+    return text[:1].upper() + text[1:]
+
+
 def visible(text: str) -> str:
     r"""Write control, direction and other invisible characters as escapes, so that a name looks like what it is.
 

@@ -133,19 +133,22 @@ def plan(
 
 def _show(screen: Screen, found: PlanAnswer, document: dict[str, Any], written: list[Path]) -> None:
     from analysis.plan import wording
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(wording.answer(found), style="bold")
-    columns = [column("gpu", "GPU"), column("job", "job"), column("workload", "workload"), column("owner", "owner")]
-    columns += [column("slowdown", "S", "ratio", low="low", high="high"), column("limit", "limit", "ratio")]
-    columns += [column("verdict", "answer"), column("probability", "within the limit", "percent")]
-    screen.table(wording.board(found.plan), [*columns, column("evidence", "evidence")])
+    columns = columns_of(
+        "gpu", "job", "workload", "owner", "slowdown", "limit", "verdict/set", "within_limit", "evidence",
+        slowdown={"low": "low", "high": "high"},
+    )  # fmt: skip
+    screen.table(wording.board(found.plan), columns)
     for one in document["refused"]:
         screen.line(f"{one['job']} waits. {one['why']}")
-    columns = [column("way", "compared with"), column("stp", "STP", "number"), column("antt", "ANTT", "ratio")]
-    columns += [column("worst", "worst S", "ratio"), column("violations", "beyond the limit", "percent")]
-    columns += [column("regret_stp", "STP lost", "percent"), column("waiting", "waiting", "number")]
-    screen.table(wording.compared(found), [*columns, column("gpus_used", "GPUs", "number")])
+    columns = columns_of(
+        "way", "stp", "antt", "worst", "fairness/gpu", "violations", "regret_stp", "regret_antt", "waiting",
+        "gpus_used",
+        stp={"low": "stp_low", "high": "stp_high"}, antt={"low": "antt_low", "high": "antt_high"},
+    )  # fmt: skip
+    screen.table(wording.compared(found), columns)
     for note in found.notes:
         screen.line(note)
     if written:
@@ -183,8 +186,8 @@ def may_join(
 
 
 def _show_joining(screen: Screen, found: Joining) -> None:
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(f"{found.verdict}: {found.why}", style="bold")
-    columns = [column("workload", "job"), column("slowdown", "S", "ratio", low="low", high="high")]
+    columns = columns_of("workload/job", "slowdown", slowdown={"low": "low", "high": "high"})
     screen.table(list(found.members), columns)

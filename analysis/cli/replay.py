@@ -131,7 +131,7 @@ def _counts(words: list[str]) -> dict[str, int]:
 
 def _show(screen: Screen, found: Study) -> None:
     from analysis.plan.replay.study import sentence
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(sentence(found), style="bold")
     there = ", ".join(f"{count} {name}" for name, count in found.counts.items())
@@ -140,12 +140,11 @@ def _show(screen: Screen, found: Study) -> None:
         f"lengths are alone on the {found.truth.reference}; limit {found.limit:g}."
     )
     rows: list[dict[str, Any]] = found.to_json()["policies"]
-    columns = [column("title", "policy"), column("load", "load", "number"), column("seeds", "seeds", "count")]
-    columns += [column("mean_jct_h", "mean JCT, h", "number"), column("mean_jct_h_low", "low", "number")]
-    columns += [column("mean_jct_h_high", "high", "number"), column("median_jct_h", "median, h", "number")]
-    columns += [column("p95_jct_h", "p95, h", "number"), column("makespan_h", "makespan, h", "number")]
-    columns += [column("mean_waiting_h", "waiting, h", "number"), column("mean_slowdown", "mean S", "ratio")]
-    columns += [column("violations", "above the limit", "percent"), column("gpu_hours", "GPU hours", "number")]
+    columns = columns_of(
+        "title/policy", "load", "seeds/replays", "mean_jct_h", "median_jct_h", "p95_jct_h", "makespan_h",
+        "mean_waiting_h", "mean_slowdown", "violations", "gpu_hours",
+        mean_jct_h={"low": "mean_jct_h_low", "high": "mean_jct_h_high"},
+    )  # fmt: skip
     screen.table(rows, columns)
     if found.cancelled:
         screen.line(f"Stopped: {len(found.runs):,} of {found.planned:,} replays are done and counted.")

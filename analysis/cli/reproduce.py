@@ -88,19 +88,14 @@ def _gavel(dataset: str, predictor: str, rates: list[float], least_stp: float, d
 
 def _show_gavel(screen: Screen, found: Reproduction) -> None:
     from analysis.plan.replay.gavel import in_words
-    from analysis.report.table import column
+    from analysis.report.table import columns_of
 
     screen.line(in_words(found), style="bold")
-    columns = [column("title", "policy"), column("per_hour", "jobs an hour", "number")]
-    columns += [column("published_h", "published, h", "number"), column("reproduced_h", "reproduced, h", "number")]
-    screen.table(
-        found.rows, [*columns, column("off", "off", "percent"), column("within_bar", "within the bar", "flag")]
-    )
+    columns = columns_of("title/policy", "per_hour", "published_h", "reproduced_h", "off", "within_bar")
+    screen.table(found.rows, columns)
     if found.kept:
         screen.line("Mean JCT when sharing is decided by predictions, and how much of the oracle's gain that keeps:")
-        columns = [column("per_hour", "jobs an hour", "number"), column("seed", "seed", "count")]
-        columns += [column("exclusive_h", "one job a GPU, h", "number"), column("oracle_h", "oracle, h", "number")]
-        columns += [column("predicted_h", "predicted, h", "number"), column("kept", "kept", "percent")]
-        screen.table(found.kept, [*columns, column("within_bar", "within the bar", "flag")])
+        columns = columns_of("per_hour", "seed", "exclusive_h", "oracle_h", "predicted_h", "kept", "within_bar")
+        screen.table(found.kept, columns)
     for note in found.notes:
         screen.line(note)

@@ -7,7 +7,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,6 +124,13 @@ def candidates(problem: Problem, figures: Figures, watch: _Watch | None = None) 
     return columns
 
 
+def pairs_of(problem: Problem) -> tuple[list[list[Job]], list[tuple[int, ...]]]:
+    """Return jobs in classes that nothing tells apart, and the pairs of classes that pass the rules, without wishes."""
+    alone = replace(problem, k=2, wanted=frozenset())
+    columns = Columns(_classes(problem), [], [], [], [], [], [], [])
+    return columns.classes, _sets(alone, columns, set()) if problem.k > 1 else []
+
+
 def _price(
     problem: Problem, figures: Figures, columns: Columns, number: int, sets: list[tuple[int, ...]], watch: _Watch | None
 ) -> None:
@@ -168,7 +175,7 @@ def _sets(problem: Problem, columns: Columns, tied: set[str]) -> list[tuple[int,
         return []
     first = [members[0] for members in columns.classes]
     size = [len(members) for members in columns.classes]
-    may = [at for at, job in enumerate(first) if _may_share(problem, job)]
+    may = [at for at, job in enumerate(first) if rules.may_share(problem, job)]
     owner = [job.owner if problem.owners_apart else "" for job in first]
     largest = max((kind.memory_mib for kind in problem.gpus if math.isfinite(kind.memory_mib)), default=0.0)
     free = largest * (1 - problem.reserve)
@@ -209,15 +216,6 @@ def _sets(problem: Problem, columns: Columns, tied: set[str]) -> list[tuple[int,
             level = level[: MOST_SETS - len(found)]
         found += level
     return [one for one in found if _whole(problem, [first[at] for at in one], tied)]
-
-
-def _may_share(problem: Problem, job: Job) -> bool:
-    return (
-        job.gpus == 1
-        and bool(job.workload)
-        and math.isfinite(job.memory_mib)
-        and (not job.mechanisms or problem.mechanism.casefold() in {name.casefold() for name in job.mechanisms})
-    )
 
 
 def _whole(problem: Problem, jobs: Sequence[Job], tied: set[str]) -> bool:

@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from analysis.interference import metrics
 from analysis.plan.problem import Job, Problem, broken_rule, fits_alone, memory_together
 from analysis.plan.sets import Figures, Names, SetFigures
-from analysis.plan.solve import Plan, solve
+from analysis.plan.solve import Plan, fairness_of_gpus, solve
 
 #: Draws of the random rule, and the ends of the interval over them in percent.
 DRAWS, ENDS = 100, (5.0, 95.0)
@@ -40,7 +39,7 @@ class Outcome:
     placed, waiting : float
         Jobs with and without a GPU.
     stp, antt, worst, fairness : float
-        NaN where a figure is missing.
+        NaN where a figure is missing; fairness is that of a GPU's jobs, mean over jobs.
     violations : float
         Placed jobs beyond their limit, in percent.
     stp_low, stp_high, antt_low, antt_high : float or None
@@ -267,6 +266,7 @@ def _judge(problem: Problem, figures: Figures, slots: Sequence[Slot]) -> dict[st
             wanted.setdefault(problem.gpus[slot.kind].name, []).append(_sorted(slot.jobs))
     known = {gpu: figures.of(gpu, list(dict.fromkeys(sets))) for gpu, sets in wanted.items()}
     slow: list[float] = []
+    parts: list[tuple[float, ...]] = []
     beyond = unknown = used = placed = 0
     for slot in slots:
         used += max(job.gpus for job in slot.jobs)
@@ -280,12 +280,13 @@ def _judge(problem: Problem, figures: Figures, slots: Sequence[Slot]) -> dict[st
                 continue
             values = found.slowdowns
         slow += values
+        parts.append(values)
         beyond += sum(value > problem.limit_of(job) for value, job in zip(values, ordered, strict=True))
     return {
         "placed": float(placed), "waiting": float(len(problem.jobs) - placed),
         "stp": sum(1 / value for value in slow) if slow else math.nan,
         "antt": float(np.mean(slow)) if slow else math.nan, "worst": max(slow, default=math.nan),
-        "fairness": metrics.fairness(slow) if slow else math.nan,
+        "fairness": fairness_of_gpus(parts),
         "violations": 100 * beyond / len(slow) if slow else math.nan, "gpus_used": float(used),
         "unknown": float(unknown),
     }  # fmt: skip

@@ -197,7 +197,7 @@ def make_plan(
             f"there is no objective {objective!r} with the risk {risk!r}",
             f"Objectives: {', '.join(rules.OBJECTIVES)}; risks: {', '.join(rules.RISKS)}.",
         )
-    name = _dataset(database, dataset, model_id)
+    name = dataset_of(database, dataset, model_id)
     how = mechanism or _mechanism(database, name)
     library = sources.workloads(database, Filter(datasets=(name,)))["workload"].astype(str).tolist()
     listed = known_workloads(found, library, f"data set {name}")
@@ -211,7 +211,7 @@ def make_plan(
     return Answer(plan, tuple(compared), name, model_id, (*listed.notes, *figures.notes, *plan.notes))
 
 
-def _dataset(database: Database, dataset: str | None, model_id: str | None) -> str:
+def dataset_of(database: Database, dataset: str | None, model_id: str | None) -> str:
     """Return the data set that is meant: the one named, the model's, or the only one."""
     of_model = models.card(database, model_id).dataset if model_id is not None else None
     if dataset is not None:
@@ -322,7 +322,7 @@ def may_join(
     dataset, model_id, mechanism, limit, reserve
         As `make_plan`.
     """
-    name = _dataset(database, dataset, model_id)
+    name = dataset_of(database, dataset, model_id)
     how = mechanism or _mechanism(database, name)
     kind = rules.gpu_kind(gpu, 1)
     named = [*running, job]

@@ -309,6 +309,12 @@ def _allowed(mechanism: str, allowed: Collection[str]) -> bool:
     return mechanism.casefold() in {name.casefold() for name in allowed}
 
 
+def may_share(problem: Problem, job: Job, *, memory: bool = True) -> bool:
+    """Say whether a job may share a GPU with anybody; with ``memory`` its peak must be known."""
+    known = bool(job.workload) and (math.isfinite(job.memory_mib) or not memory)
+    return job.gpus == 1 and known and (not job.mechanisms or _allowed(problem.mechanism, job.mechanisms))
+
+
 def broken_rule(problem: Problem, jobs: Sequence[Job]) -> str | None:
     """Return the first rule or ban that a set breaks, in words; None for a set that may be asked about."""
     for rule in rules(problem):

@@ -172,8 +172,9 @@ class Plan:
 
     @property
     def fairness(self) -> float:
-        """Smallest over largest 1/S of all placed jobs; NaN with none."""
-        return metrics.fairness([one.slowdown for one in self.members]) if self.members else math.nan
+        """Smallest over largest 1/S of the jobs of a GPU, mean over jobs; NaN with none."""
+        parts = [[one.slowdown for one in placement.members] for placement in self.placements]
+        return fairness_of_gpus(parts)
 
     @property
     def within_limit(self) -> float:
@@ -184,6 +185,18 @@ class Plan:
     def gpus_used(self) -> int:
         """GPUs with a job on them."""
         return sum(placement.gpus for placement in self.placements)
+
+
+def fairness_of_gpus(parts: Sequence[Sequence[float]]) -> float:
+    """Return the fairness of each GPU's jobs, mean over jobs; NaN without any.
+
+    Examples
+    --------
+    >>> fairness_of_gpus([[1.0], [1.0, 2.0]])
+    0.6666666666666666
+    """
+    jobs = sum(map(len, parts))
+    return sum(len(part) * metrics.fairness(part) for part in parts) / jobs if jobs else math.nan
 
 
 def solve(

@@ -40,22 +40,22 @@ def _count(number: int, word: str) -> str:
 
 
 def board(plan: Plan) -> pd.DataFrame:
-    """Return one row a placed job: gpu, job, workload, owner, slowdown, low, high, limit, verdict, probability, ...."""
+    """Return one row a placed job: gpu, job, workload, owner, slowdown, low, high, limit, verdict, and on."""
     rows = [
         {
             "gpu": place.name, "job": one.job.name, "workload": one.job.workload, "owner": one.job.owner,
             "slowdown": one.slowdown, "low": one.low if one.low != one.high else None,
             "high": one.high if one.low != one.high else None, "limit": one.limit, "verdict": place.verdict,
-            "probability": place.probability,
+            "within_limit": place.probability,
             "evidence": origin.evidence(place.evidence, simulated=place.simulated) if place.evidence else "",
             "memory_mib": one.job.memory_mib, "stp": place.stp,
         }
         for place in plan.placements for one in place.members
     ]  # fmt: skip
-    columns = ["gpu", "job", "workload", "owner", "slowdown", "low", "high", "limit", "verdict", "probability",
+    columns = ["gpu", "job", "workload", "owner", "slowdown", "low", "high", "limit", "verdict", "within_limit",
                "evidence", "memory_mib", "stp"]  # fmt: skip
     table = pd.DataFrame(rows, columns=columns)
-    numbers = ["slowdown", "low", "high", "limit", "probability", "memory_mib", "stp"]
+    numbers = ["slowdown", "low", "high", "limit", "within_limit", "memory_mib", "stp"]
     return table.astype(dict.fromkeys(numbers, float))
 
 

@@ -40,7 +40,12 @@ def page() -> None:
     st.subheader("Software", anchor=False)
     rows = [("Python", platform.python_version()), *((name, installed(name)) for name in PACKAGES)]
     st.dataframe(
-        pd.DataFrame(rows, columns=["Package", "Version"]), hide_index=True, width=420, height="content", alt="Software"
+        pd.DataFrame(rows, columns=["Package", "Version"]),
+        hide_index=True,
+        width=420,
+        height="content",
+        placeholder="–",
+        alt="Software",
     )
 
 

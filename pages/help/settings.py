@@ -31,6 +31,7 @@ def page() -> None:
     st.dataframe(
         pd.DataFrame(rows, columns=["Variable", "Value", "What it is"]),
         hide_index=True,
+        placeholder="–",
         alt="Settings",
         height="content",
     )

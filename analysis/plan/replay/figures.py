@@ -10,20 +10,11 @@ from scipy import stats
 
 from analysis.plan.replay.cluster import Replay
 
-#: Figures of a replay: title, and unit. Times are in hours, shares in percent, slowdowns plain ratios.
-FIGURES: dict[str, tuple[str, str]] = {
-    "mean_jct_h": ("Mean JCT", "h"),
-    "median_jct_h": ("Median JCT", "h"),
-    "p95_jct_h": ("p95 JCT", "h"),
-    "makespan_h": ("Makespan", "h"),
-    "mean_waiting_h": ("Mean waiting", "h"),
-    "mean_slowdown": ("Mean S", "×"),
-    "worst_slowdown": ("Worst S", "×"),
-    "violations": ("Jobs above the limit", "%"),
-    "shared": ("Jobs that shared", "%"),
-    "gpu_hours": ("GPU hours", "h"),
-    "jobs": ("Jobs", ""),
-}
+#: Figures of a replay, entries of the vocabulary of columns. Times are in hours, shares in percent, slowdowns ratios.
+FIGURES = (
+    "mean_jct_h", "median_jct_h", "p95_jct_h", "makespan_h", "mean_waiting_h", "mean_slowdown", "worst_slowdown",
+    "violations", "shared", "gpu_hours",
+)  # fmt: skip
 
 #: Level of the intervals over seeds.
 LEVEL = 0.95
@@ -51,7 +42,7 @@ def figures(replay: Replay, limit: float, watched: tuple[int, int] | None = None
     if watched is not None:
         jobs = jobs[(jobs["number"] >= watched[0]) & (jobs["number"] < watched[1])]
     if jobs.empty:
-        return dict.fromkeys(FIGURES, float("nan")) | {"jobs": 0.0}
+        return dict.fromkeys(FIGURES, float("nan"))
     jct = (jobs["finish_s"] - jobs["arrival_s"]).to_numpy(dtype=np.float64) / 3600.0
     waiting = jct - jobs["busy_s"].to_numpy(dtype=np.float64) / 3600.0
     slowdown = (jobs["busy_s"] / jobs["alone_s"]).to_numpy(dtype=np.float64)
@@ -66,7 +57,6 @@ def figures(replay: Replay, limit: float, watched: tuple[int, int] | None = None
         "violations": float(100.0 * (slowdown > limit * (1 + 1e-9)).mean()),
         "shared": float(100.0 * (jobs["shared_s"] > 0).mean()),
         "gpu_hours": replay.gpu_s / 3600.0,
-        "jobs": float(len(jobs)),
     }
 
 

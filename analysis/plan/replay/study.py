@@ -21,6 +21,7 @@ from analysis.plan.replay.policies import LEAST_STP, LIMIT, POLICIES, PREDICTING
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.execution import Progress
 from analysis.predict.predictors.registry import DEFAULT
+from analysis.reference.columns import term
 from analysis.store.database import Database
 
 #: GPUs of each kind where nobody says how many.
@@ -345,12 +346,13 @@ def sentence(study: Study, figure: str = "mean_jct_h") -> str:
     if table.empty:
         return "No replay was finished."
     highest = table[table["load"].fillna(0.0) == table["load"].fillna(0.0).max()].set_index("policy")
-    title = FIGURES[figure][0]
+    title = term(figure)
     ours = next((name for name in (*PREDICTING, "oracle") if name in highest.index), str(highest.index[0]))
-    said = f"{highest['title'][ours]}: {title.lower()} {highest[figure][ours]:.3g} h"
+    named = title.label.removesuffix(f", {title.unit}")
+    said = f"{highest['title'][ours]}: {named} {highest[figure][ours]:.3g} {title.unit}"
     load = float(highest["load"].iloc[0])
     where = f" at {load:.2f} times the load that exclusive use can carry" if np.isfinite(load) else ""
     against = [name for name in ("fifo-best", "oracle") if name in highest.index and name != ours]
     words = {"fifo-best": "one job a GPU", "oracle": "the oracle"}
-    rest = " and ".join(f"{highest[figure][name]:.3g} h with {words[name]}" for name in against)
+    rest = " and ".join(f"{highest[figure][name]:.3g} {title.unit} with {words[name]}" for name in against)
     return f"{said}{where}" + (f", against {rest}." if rest else ".")

@@ -19,8 +19,10 @@ from analysis.plan.replay.figures import FIGURES
 from analysis.plan.replay.policies import LIMIT, POLICIES
 from analysis.plan.replay.study import Request, Study
 from analysis.predict.predictors.registry import DEFAULT, PREDICTORS
+from analysis.reference.columns import term
 from analysis.store.database import Database
 from analysis.ui.shell import access, frame
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import database, jobs, theme
 
@@ -32,6 +34,11 @@ QUICK_POLICIES = ("fifo-best", "random", "prediction", "oracle")
 QUICK_PREDICTOR = "effects"
 QUICK_LOADS, QUICK_JOBS = (0.75, 1.0, 1.25), 60
 
+_COLUMNS: dict[str, Any] = configured(
+    "title/policy", "load", "per_hour", "seeds/replays", "mean_jct_h", "mean_jct_h_low", "mean_jct_h_high",
+    "median_jct_h", "p95_jct_h", "makespan_h", "mean_waiting_h", "mean_slowdown", "worst_slowdown", "violations",
+    "shared", "gpu_hours",
+)  # fmt: skip
 _ARRIVALS = {"poisson": "Poisson", "at-once": "All at once", "bursts": "In bursts"}
 
 
@@ -121,13 +128,11 @@ def show(result: Mapping[str, Any]) -> None:
     if table.empty:
         return
     figure = st.selectbox(
-        "Figure", [name for name in FIGURES if name != "jobs"], key="replay-figure", width=260,
-        format_func=lambda name: _title(name),
+        "Figure", list(FIGURES), key="replay-figure", width=260, format_func=lambda name: term(name).header,
     )  # fmt: skip
-    drawn = charts.over_load(table, figure=str(figure), title=_title(str(figure)), theme=theme())
-    names = {name: _title(name) for name in FIGURES}
-    twin = table.drop(columns=["policy"]).rename(columns={"title": "Policy", "load": "Load", "seeds": "Seeds", **names})
-    frame.chart(drawn, name="replay-over-load", alt=alt_text(drawn), table=twin)
+    drawn = charts.over_load(table, figure=str(figure), title=term(str(figure)).header, theme=theme())
+    twin = table[[name for name in _COLUMNS if name in table]]
+    frame.chart(drawn, name="replay-over-load", alt=alt_text(drawn), table=twin, columns=_COLUMNS)
     gantt(pd.DataFrame(result["segments"]))
     there = ", ".join(f"{count} {plain(name)}" for name, count in result["gpus"].items())
     frame.basis(
@@ -159,8 +164,3 @@ def gantt(segments: pd.DataFrame) -> None:
     twin = mine.assign(start_h=mine["start_s"] / 3600.0, end_h=mine["end_s"] / 3600.0)
     twin = twin[["gpu", "place", "number", "workload", "start_h", "end_h", "beside"]]
     frame.chart(drawn, name="replay-gantt", alt=alt_text(drawn), table=twin)
-
-
-def _title(name: str) -> str:
-    title, unit = FIGURES[name]
-    return f"{title}, {unit}" if unit else title

@@ -51,7 +51,14 @@ def member(one: Explanation) -> None:
                 {"part": OWNERS.get(name, name), "shap": round(value, 4) + 0.0, "factor": float(np.exp(value))}
                 for name, value in sums.items()
             ]
-            st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
+            st.dataframe(
+                rows,
+                hide_index=True,
+                column_config={**COLUMNS, "part": words},
+                height="content",
+                placeholder="–",
+                alt=words,
+            )
 
 
 def _with_owners(table: pd.DataFrame) -> pd.DataFrame:
@@ -122,7 +129,14 @@ def _grouped(found: GlobalImportance) -> None:
         ]
         with column:
             st.markdown(f"**{words}**")
-            st.dataframe(rows, hide_index=True, column_config={**COLUMNS, "part": words}, height="content", alt=words)
+            st.dataframe(
+                rows,
+                hide_index=True,
+                column_config={**COLUMNS, "part": words},
+                height="content",
+                placeholder="–",
+                alt=words,
+            )
 
 
 def _dependence(found: GlobalImportance) -> None:

@@ -19,7 +19,7 @@ from analysis.interference.layers import PREDICTABLE, Predicted, numbers_of, onl
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, MEASURED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
 from analysis.interference.matrix_order import ORDERS, by_group, family_names, order
 from analysis.interference.metrics import together_per_100
-from analysis.numbers import significant, slowdown
+from analysis.numbers import capital, significant, slowdown
 from analysis.predict.advise.square import PredictedPairs, predict_pairs
 from analysis.predict.models.manifest import Manifest
 from analysis.store.database import Database
@@ -91,7 +91,7 @@ def table(
     """Show the matrices as tables in which the arrow keys move and Enter or Space chooses a cell."""
     with st.expander("The same as a table, to walk with the keyboard", icon=":material/table_rows:"):
         st.caption(
-            f"{SCALES[values].title.capitalize()}. Rows are slowed, columns slow them. Arrow keys move, Enter or Space "
+            f"{capital(SCALES[values].title)}. Rows are slowed, columns slow them. Arrow keys move, Enter or Space "
             "chooses a cell."
         )
         for matrix in matrices:
@@ -112,6 +112,7 @@ def _walkable(matrix: SlowdownMatrix, values: str, predicted: Predicted | None, 
         on_select=lambda: _from_table(key, matrix, keys),
         selection_mode="single-cell",
         alt=f"Slowdown matrix on {matrix.gpu}",
+        placeholder="–",
         column_config={"_index": configured("workload/slowed", workload={"pinned": True})["workload"]},
     )
 

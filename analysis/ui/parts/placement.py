@@ -20,11 +20,13 @@ from analysis.plan.jobs import JobList, parse_jobs
 from analysis.plan.problem import OBJECTIVES, RISKS, GpuKind, Job, gpu_kind
 from analysis.plan.sets import LibraryFigures
 from analysis.plan.solve import Plan
+from analysis.reference.columns import term
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
 from analysis.ui.parts import partners, question
 from analysis.ui.shell import access, frame, job
+from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, call_key, database, jobs
 
@@ -42,35 +44,16 @@ _KEEP: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 
 _ANSWERS: dict[str, planner.Answer] = {}
 
-_COLUMNS: dict[str, Any] = {
-    "job": st.column_config.TextColumn("Job", width="medium", disabled=True),
-    "workload": st.column_config.TextColumn("Workload", width="medium", disabled=True),
-    "owner": st.column_config.TextColumn("Owner", disabled=True),
-    "slowdown": st.column_config.NumberColumn("S, x", format="%.2f", disabled=True),
-    "low": st.column_config.NumberColumn("From, x", format="%.2f", disabled=True),
-    "high": st.column_config.NumberColumn("To, x", format="%.2f", disabled=True),
-    "limit": st.column_config.NumberColumn("Limit, x", format="%.2f", disabled=True),
-    "verdict": st.column_config.TextColumn("Answer", disabled=True),
-    "probability": st.column_config.NumberColumn("Within the limit, %", format="%.0f", disabled=True),
-    "evidence": st.column_config.TextColumn("Evidence", disabled=True),
-}
-_COMPARED: dict[str, Any] = {
-    "way": st.column_config.TextColumn("Way of placing", width="large", pinned=True),
-    "stp": st.column_config.NumberColumn("STP", format="%.2f"),
-    "stp_low": st.column_config.NumberColumn("STP from", format="%.2f"),
-    "stp_high": st.column_config.NumberColumn("STP to", format="%.2f"),
-    "antt": st.column_config.NumberColumn("ANTT, x", format="%.2f"),
-    "antt_low": st.column_config.NumberColumn("ANTT from, x", format="%.2f"),
-    "antt_high": st.column_config.NumberColumn("ANTT to, x", format="%.2f"),
-    "worst": st.column_config.NumberColumn("Worst S, x", format="%.2f"),
-    "fairness": st.column_config.NumberColumn("Fairness", format="%.2f"),
-    "violations": st.column_config.NumberColumn("Beyond the limit, %", format="%.0f"),
-    "regret_stp": st.column_config.NumberColumn("STP lost, %", format="%.1f"),
-    "regret_antt": st.column_config.NumberColumn("ANTT added, %", format="%.1f"),
-    "waiting": st.column_config.NumberColumn("Waiting", format="%.1f"),
-    "gpus_used": st.column_config.NumberColumn("GPUs", format="%.0f"),
-    "draws": st.column_config.NumberColumn("Draws", format="%d"),
-}
+_FIXED: dict[str, Any] = {"disabled": True}
+_COLUMNS: dict[str, Any] = configured(
+    "job", "workload", "owner", "slowdown", "low/interval", "high/interval", "limit", "verdict/set", "within_limit",
+    "evidence", job=_FIXED, workload=_FIXED, owner=_FIXED, slowdown=_FIXED, low=_FIXED, high=_FIXED, limit=_FIXED,
+    verdict=_FIXED, within_limit=_FIXED, evidence=_FIXED,
+)  # fmt: skip
+_COMPARED: dict[str, Any] = configured(
+    "way", "stp", "stp_low", "stp_high", "antt", "antt_low", "antt_high", "worst", "fairness/gpu", "violations",
+    "regret_stp", "regret_antt", "waiting", "gpus_used", "draws", way={"pinned": True},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,29 +129,33 @@ def _jobs(dataset: str) -> JobList | None:
         pd.DataFrame(
             {
                 "job": [f"job {number}" for number in range(1, len(first) + 1)], "workload": first, "owner": "me",
-                "peak": [math.nan] * len(first), "limit": [math.nan] * len(first),
+                "peak_memory_mib": [math.nan] * len(first), "limit": [math.nan] * len(first),
             }
         ),
         column_config={
-            "job": st.column_config.TextColumn("Job", required=True),
-            "workload": st.column_config.SelectboxColumn("Workload", options=names, required=True, width="medium"),
-            "owner": st.column_config.TextColumn("Owner", help="Under CUDA MPS, jobs of different owners never share."),
-            "peak": st.column_config.NumberColumn(
-                "Peak memory, MiB", min_value=0, help="As nvidia-smi shows it; empty: as measured."
-            ),
-            "limit": st.column_config.NumberColumn("Limit, x", min_value=1.0, max_value=100.0),
+            **configured("job", "owner", "peak_memory_mib", "limit", job={"required": True},
+                         peak_memory_mib={"min_value": 0, "help": "As nvidia-smi shows it; empty: as measured."},
+                         limit={"min_value": 1.0, "max_value": 100.0}),
+            "workload": _choice("workload", names),
         },
-        num_rows="dynamic", hide_index=True, key=f"plan-jobs-{dataset}",
+        num_rows="dynamic", hide_index=True, key=f"plan-jobs-{dataset}", placeholder="–",
     )  # fmt: skip
     found = tuple(
         Job(
             str(row["job"]), str(row["workload"]), str(row["owner"] or ""),
-            memory_mib=float(row["peak"]) if pd.notna(row["peak"]) else math.nan,
+            memory_mib=float(row["peak_memory_mib"]) if pd.notna(row["peak_memory_mib"]) else math.nan,
             limit=float(row["limit"]) if pd.notna(row["limit"]) else None,
         )
         for row in edited.to_dict("records") if row["job"] and row["workload"]
     )  # fmt: skip
     return JobList(found, "table") if found else None
+
+
+def _choice(name: str, options: Sequence[str]) -> Any:
+    """Return the settings of a column whose cells are chosen from a list."""
+    return st.column_config.SelectboxColumn(
+        term(name).header, help=term(name).help, options=list(options), required=True, width="medium"
+    )
 
 
 def _first(dataset: str, names: Sequence[str]) -> list[str]:
@@ -186,10 +173,10 @@ def _gpus(places: Sequence[str]) -> tuple[GpuKind, ...]:
     edited = st.data_editor(
         pd.DataFrame({"gpu": [places[0]], "count": [4]}),
         column_config={
-            "gpu": st.column_config.SelectboxColumn("GPU", options=list(places), required=True, width="medium"),
-            "count": st.column_config.NumberColumn("How many", min_value=0, max_value=10_000, step=1, required=True),
+            "gpu": _choice("gpu", places),
+            **configured("count/gpus", count={"min_value": 0, "max_value": 10_000, "step": 1, "required": True}),
         },
-        num_rows="dynamic", hide_index=True, key=f"plan-gpus-{places[0]}",
+        num_rows="dynamic", hide_index=True, key=f"plan-gpus-{places[0]}", placeholder="–",
     )  # fmt: skip
     counts: dict[str, int] = {}
     for row in edited.to_dict("records"):
@@ -250,10 +237,10 @@ def board(asked: Asked, found: planner.Answer) -> Plan:
     edited = st.data_editor(
         shown,
         column_config={
-            "gpu": st.column_config.SelectboxColumn("GPU", options=[*places, NOWHERE], required=True, width="medium"),
+            "gpu": _choice("gpu", [*places, NOWHERE]),
             **_COLUMNS,
         },
-        hide_index=True, key=f"board-{found.plan_id}",
+        hide_index=True, key=f"board-{found.plan_id}", placeholder="–",
     )  # fmt: skip
     frame.download(shown, name="placement")
     plan = found.plan

@@ -12,7 +12,7 @@ from analysis.charts.stall_bars import stall_bars
 from analysis.charts.stall_heatmap import stall_heatmap
 from analysis.charts.theme import alt_text, reason_title
 from analysis.ingest.formats.ncu.advice import COMMAND
-from analysis.numbers import significant
+from analysis.numbers import capital, significant
 from analysis.predict.advise import alongside
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls import resources
@@ -69,7 +69,7 @@ def overview(chosen: Filter) -> None:
     for family, part in parts:
         own = unit if part["cycles"].notna().any() else "share"
         if len(parts) > 1:
-            st.markdown(f"**{markdown.plain(BY_NAME[family].title.capitalize())}**")
+            st.markdown(f"**{markdown.plain(capital(BY_NAME[family].title))}**")
         figure = drawn(partial(stall_bars, part, unit=own, unavailable=missing, theme=theme()), family, own, chosen)
         frame.chart(figure, name=f"stall-shares-{family}", alt=alt_text(figure), table=part, columns=COLUMNS)
         if own != unit:

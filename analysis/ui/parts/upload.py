@@ -190,14 +190,14 @@ def _shown(path: Path, name: str, made: TableMapping) -> bool:
     if "run" in parsed.frames:
         st.markdown(f"They are **{frame.count(len(parsed.frames['run']), 'run')}**.")
     st.markdown(f"**{frame.count(used, 'row')}** would load; the first of them:")
-    st.dataframe(rows, hide_index=True)
+    st.dataframe(rows, hide_index=True, placeholder="–")
     for text in parsed.warnings[1:]:
         st.caption(markdown.sentence(text, 400))
     for rule, rows_aside in parsed.set_aside.items():
         st.caption(f"{frame.count(rows_aside, 'row')} would be set aside: {what_aside(rule)}.")
     if parsed.rows_rejected:
         st.warning(f"{frame.count(parsed.rows_rejected, 'row')} would be rejected, for these reasons:")
-        st.dataframe(parsed.rejected.head(mapping.SHOWN), hide_index=True)
+        st.dataframe(parsed.rejected.head(mapping.SHOWN), hide_index=True, placeholder="–")
     return True
 
 
