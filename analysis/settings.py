@@ -65,6 +65,10 @@ class Settings:
         Who sends it may read and write through the programming interface.
     api_token_file : Path, optional
         File with more tokens, one a line: ``viewer TOKEN`` or ``editor TOKEN``.
+    limit : float
+        Largest slowdown that a job may pay where nobody says otherwise; every verdict is at a limit.
+    share_from, dont_up_to : float
+        Probability of the limit in percent from which on a prediction says share, and up to which it says don't.
     catalogue_host : str
         Where the files of public data sets are fetched from: ``HOST/OWNER/REPOSITORY/COMMIT/PATH``. Give the address of
         a mirror where the network is closed.
@@ -83,6 +87,9 @@ class Settings:
     viewers: str = ""
     api_token: Secret | None = None
     api_token_file: Path | None = None
+    limit: float = 1.2
+    share_from: float = 80.0
+    dont_up_to: float = 20.0
     catalogue_host: str = "https://raw.githubusercontent.com"
 
     @classmethod
@@ -106,7 +113,13 @@ class Settings:
                 except (KeyError, ValueError) as error:
                     shown = "what it holds" if one.name == "api_token" else repr(text)
                     raise UsageError(f"the environment variable {name} can't be {shown}", f"Give {wanted}.") from error
-        return cls(**read)
+        found = cls(**read)
+        if not found.dont_up_to < found.share_from:
+            raise UsageError(
+                f"a prediction can't say don't up to {found.dont_up_to:g} % and share from {found.share_from:g} % on",
+                f"Give {_PREFIX}DONT_UP_TO a smaller value than {_PREFIX}SHARE_FROM.",
+            )
+        return found
 
     @property
     def spool(self) -> Path:
@@ -117,6 +130,20 @@ class Settings:
 def _whole(text: str) -> int:
     number = int(text)
     if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _slowdown(text: str) -> float:
+    number = float(text)
+    if not 1 <= number <= 1000:
+        raise ValueError(text)
+    return number
+
+
+def _percent(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 100:
         raise ValueError(text)
     return number
 
@@ -141,6 +168,9 @@ _READERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "viewers": _TEXT,
     "api_token": (Secret, "a token"),
     "api_token_file": _FILE,
+    "limit": (_slowdown, "a slowdown of 1 or more, such as 1.2"),
+    "share_from": (_percent, "a percentage from 0 to 100"),
+    "dont_up_to": (_percent, "a percentage from 0 to 100"),
     "catalogue_host": _TEXT,
 }
 

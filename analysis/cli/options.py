@@ -8,6 +8,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from analysis.settings import get_settings
+
 
 class Protocol(StrEnum):
     """How training and test rows are kept apart."""
@@ -72,7 +74,14 @@ ThreadsOption: TypeAlias = Annotated[
     ),
 ]
 LimitOption: TypeAlias = Annotated[
-    float, typer.Option("--limit", metavar="X", help="Largest slowdown that each job may have, at least 1.")
+    float,
+    typer.Option(
+        "--limit",
+        metavar="X",
+        default_factory=lambda: get_settings().limit,
+        show_default="1.2, or STALLSCOPE_LIMIT",
+        help="Largest slowdown that each job may have, at least 1.",
+    ),
 ]
 MaybeModelOption: TypeAlias = Annotated[
     str | None,

@@ -34,7 +34,7 @@ def partners(
         list[str] | None,
         typer.Option("--workload", metavar="W", help="The job; repeated, the jobs that share the GPU already."),
     ] = None,
-    limit: LimitOption = 1.2,
+    limit: LimitOption,
     model: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +115,7 @@ def architectures(
     *,
     dataset: DatasetOption,
     mechanism: MaybeMechanismOption = None,
-    limit: LimitOption = 1.2,
+    limit: LimitOption,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:

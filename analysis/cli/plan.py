@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.options import DbOption, GpuOption, JsonOption, MaybeDatasetOption, MaybeMechanismOption
+from analysis.cli.options import (
+    DbOption,
+    GpuOption,
+    JsonOption,
+    LimitOption,
+    MaybeDatasetOption,
+    MaybeMechanismOption,
+)
 from analysis.cli.running import Answer, answers, opened, progress_line
 from analysis.errors import UsageError
 
@@ -45,7 +52,6 @@ _Model = Annotated[
     str | None,
     typer.Option("--model", metavar="ID", help="A trained model for what was not measured; none when left out."),
 ]
-_Limit = Annotated[float, typer.Option("--limit", metavar="L", help="Largest slowdown that a job may pay.")]
 _Reserve = Annotated[
     float, typer.Option("--reserve", metavar="PART", help="Part of a GPU's memory that shared jobs leave free.")
 ]
@@ -71,7 +77,7 @@ def plan(
     dataset: MaybeDatasetOption = None,
     model: _Model = None,
     mechanism: MaybeMechanismOption = None,
-    limit: _Limit = 1.2,
+    limit: LimitOption,
     k: Annotated[int, typer.Option("--k", metavar="K", help="Most jobs on one GPU.")] = 2,
     objective: Annotated[
         Objective, typer.Option("--objective", metavar="O", help="One of: " + ", ".join(Objective) + ".")
@@ -169,7 +175,7 @@ def may_join(
     dataset: MaybeDatasetOption = None,
     model: _Model = None,
     mechanism: MaybeMechanismOption = None,
-    limit: _Limit = 1.2,
+    limit: LimitOption,
     reserve: _Reserve = 0.05,
     db: DbOption = None,
     as_json: JsonOption = False,

@@ -57,7 +57,7 @@ def predict(
             "--sets", metavar="FILE", help="Ask about every set of a CSV or Parquet file: a row a set, or a row a job."
         ),
     ] = None,
-    limit: LimitOption = 1.2,
+    limit: LimitOption,
     mechanism: MaybeMechanismOption = None,
     threads: ThreadsOption = None,
     dataset: _JobsDataset = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.options import DatasetOption, DbOption, JsonOption, MaybeMechanismOption
+from analysis.cli.options import DatasetOption, DbOption, JsonOption, LimitOption, MaybeMechanismOption
 from analysis.cli.running import DONE, REFUSED, Answer, answers, opened, progress_line
 from analysis.errors import UsageError
 
@@ -74,7 +74,7 @@ def replay(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Replays of each policy and load.")] = 3,
     k: Annotated[int, typer.Option("--k", metavar="K", min=1, help="Jobs at once on a GPU.")] = 2,
-    limit: Annotated[float, typer.Option("--limit", metavar="L", help="Largest slowdown that a job may pay.")] = 1.2,
+    limit: LimitOption,
     least_stp: Annotated[
         float, typer.Option("--least-stp", metavar="X", help="STP above which sharing is worth it.")
     ] = 1.1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption, ThreadsOption
+from analysis.cli.options import DbOption, JsonOption, LimitOption, MaybeDatasetOption, ThreadsOption
 from analysis.cli.running import Answer, answers, opened
 from analysis.errors import InputRefusedError, UsageError, Where
 
@@ -57,9 +57,7 @@ def report(
         list[str] | None, typer.Option("--mechanism", metavar="M", help="Only this mechanism; may be repeated.")
     ] = None,
     threads: ThreadsOption = None,
-    limit: Annotated[
-        float, typer.Option("--limit", metavar="S", min=1.0, help="Largest slowdown that you would accept.")
-    ] = 1.2,
+    limit: LimitOption,
     source: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE.json", dir_okay=False, help="Render a JSON report again instead."),

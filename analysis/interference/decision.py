@@ -13,17 +13,15 @@ from typing import Literal
 from analysis.errors import UsageError
 from analysis.interference.memory import Memory
 from analysis.numbers import significant
+from analysis.settings import Settings, get_settings
 
 Verdict = Literal["share", "don't", "measure first"]
 
-#: Largest slowdown that each job may have where nobody says otherwise.
-LIMIT = 1.2
+#: Largest slowdown that each job may have where neither the settings nor anybody says otherwise.
+LIMIT = Settings.limit
 
 #: Sharing is worth its trouble from this system throughput on (1 is what one job after the other gives).
 WORTHWHILE = 1.1
-
-#: With this probability that every job stays within the limit a prediction says share, and don't.
-SHARE_FROM, DONT_UP_TO = 0.8, 0.2
 
 #: A comparison of predictors means something from this many runs on; fewer give figures and no score.
 RUNS_FOR_SCORE = 30
@@ -136,6 +134,25 @@ class Decision:
     limit: float
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Probabilities of the limit, 0 to 1, from which on a prediction says share, and up to which it says don't."""
+
+    share_from: float = Settings.share_from / 100
+    dont_up_to: float = Settings.dont_up_to / 100
+
+
+def levels() -> Levels:
+    """Return the levels of the settings."""
+    settings = get_settings()
+    return Levels(settings.share_from / 100, settings.dont_up_to / 100)
+
+
+def usual_limit() -> float:
+    """Return the limit of the settings, for whoever asks without one."""
+    return get_settings().limit
+
+
 def check_limit(limit: float) -> float:
     """Return a limit that can be met.
 
@@ -154,22 +171,22 @@ def throughput(slowdowns: Sequence[float]) -> float:
     return sum(1.0 / value for value in slowdowns)
 
 
-def decide(case: Case, share_from: float = SHARE_FROM, dont_up_to: float = DONT_UP_TO) -> Decision:
+def decide(case: Case, at: Levels | None = None) -> Decision:
     """Decide on a set: a measurement of it first, then memory, then what is predicted.
 
     Parameters
     ----------
     case : Case
         What is known.
-    share_from, dont_up_to : float
-        Probabilities from which on, and up to which, a prediction decides.
+    at : Levels, optional
+        Probabilities at which a prediction decides; by default those of the settings.
     """
     if case.measured and all(math.isfinite(value) for value in case.measured):
         return _measured(case)
     if case.failed and not case.ran:
         runs = "the run" if case.failed == 1 else f"all {case.failed} runs"
         return _decision(case, "don't", f"They did not run together: {runs} failed.", None, "did not run", case.failed)
-    return _predicted(case, share_from, dont_up_to)
+    return _predicted(case, at or levels())
 
 
 def _decision(
@@ -209,7 +226,7 @@ def _measured(case: Case) -> Decision:
     return said("share", f"{head}; together they do {together:.2f} times the work of one job after the other.{tail}")
 
 
-def _predicted(case: Case, share_from: float, dont_up_to: float) -> Decision:
+def _predicted(case: Case, at: Levels) -> Decision:
     given = case.forecast
     known = given if given is not None and given.known else None
     worst = max(known.slowdowns) if known else None
@@ -253,11 +270,11 @@ def _predicted(case: Case, share_from: float, dont_up_to: float) -> Decision:
     if within is None:
         return said("measure first", head)
     head = f"{head}: the worst is predicted to pay {significant(worst)} x"
-    if within <= dont_up_to:
+    if within <= at.dont_up_to:
         return said("don't", f"{head}.")
     if known.extrapolating:
         return said("measure first", f"{head}, but the prediction goes beyond what the model has seen.")
-    if within < share_from:
+    if within < at.share_from:
         return said("measure first", f"{head}; too close to call, so run them together once.")
     if (together := throughput(known.slowdowns)) < WORTHWHILE:
         return said("don't", f"{head}, but together they would do only {together:.2f} times the work.")

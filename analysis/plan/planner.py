@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis.errors import NotFoundError, UsageError
+from analysis.interference.decision import LIMIT
 from analysis.interference.memory import peaks
 from analysis.plan import compare as comparison
 from analysis.plan import problem as rules
@@ -154,7 +155,7 @@ def make_plan(
     model_id: str | None = None,
     mechanism: str | None = None,
     k: int = 2,
-    limit: float = rules.LIMIT,
+    limit: float = LIMIT,
     objective: Objective = "stp",
     risk: Risk = "expected",
     reserve: float = rules.RESERVE,
@@ -304,7 +305,7 @@ def may_join(
     dataset: str | None = None,
     model_id: str | None = None,
     mechanism: str | None = None,
-    limit: float = rules.LIMIT,
+    limit: float = LIMIT,
     reserve: float = rules.RESERVE,
 ) -> Joining:
     """Say whether a job may join what runs on a GPU.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from analysis.errors import InputRefusedError, UsageError, Where
+from analysis.interference.decision import LIMIT
 from analysis.interference.memory import CONTEXT_MIB
 from analysis.numbers import significant
 from analysis.reference import gpus as reference
@@ -30,9 +31,6 @@ RISKS: dict[Risk, str] = {
     "upper": "the upper end of the interval",
     "probability": "the predicted slowdown, weighed by the probability of the limit",
 }
-
-#: The limit on the slowdown of a job where nobody gives one.
-LIMIT = 1.2
 
 #: Part of a GPU's memory that shared jobs leave free.
 RESERVE = 0.05

@@ -25,7 +25,7 @@ def page() -> None:
     mechanism = chosen.mechanisms[0] if chosen.mechanisms else None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gpu = filters.pick("GPU", gpus, key="on-gpu") or gpus[0]
-        limit = partners.ask_limit()
+        limit = filters.limit()
         matrix = cached(slowdown_matrix, database(), name, gpu, mechanism)
         jobs = sorted(matrix.workloads)
         job = st.selectbox(

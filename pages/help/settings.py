@@ -26,6 +26,9 @@ def page() -> None:
         ("STALLSCOPE_MAX_UNPACKED_BYTES", f"{settings.max_unpacked_bytes:,}", "Largest size after unpacking, in bytes"),
         ("STALLSCOPE_MAX_FILES", f"{settings.max_files:,}", "Most files of one upload"),
         ("STALLSCOPE_READ_ONLY", "yes" if settings.read_only else "no", "Whether nothing can be changed"),
+        ("STALLSCOPE_LIMIT", f"{settings.limit:g}", "Largest slowdown that a job may pay, unless you say otherwise"),
+        ("STALLSCOPE_SHARE_FROM", f"{settings.share_from:g}", "Probability of the limit, %, from which on: share"),
+        ("STALLSCOPE_DONT_UP_TO", f"{settings.dont_up_to:g}", "Probability of the limit, %, up to which: don't share"),
         ("STALLSCOPE_MAX_UNPACK_RATIO", f"{settings.max_unpack_ratio:,}", "Largest ratio of unpacked to packed size"),
     ]
     st.dataframe(

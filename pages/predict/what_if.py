@@ -7,7 +7,7 @@ from analysis.errors import StallScopeError
 from analysis.predict.models import models, unanswered
 from analysis.predict.models.jobs import JobPrediction
 from analysis.store.queries import sources
-from analysis.ui.parts import partners, question, what_if
+from analysis.ui.parts import question, what_if
 from analysis.ui.shell import empty, filters, frame
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
@@ -98,7 +98,7 @@ def page() -> None:
         return
     heading = st.container()
     asked = question.ask(known)
-    limit = partners.ask_limit()
+    limit = filters.limit()
     try:
         found = cached(
             models.predict, database(), asked.model.model_id, asked.gpu, asked.jobs, asked.mechanism, caps=asked.capped,

@@ -44,6 +44,8 @@ def app() -> Open:
 
     def open_page(script: str, **query: str) -> AppTest:
         test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        # What all pages share is read from the address once, when the session begins.
+        test.query_params.update({name: value for name, value in query.items() if name == "limit"})
         test.run()
         for name, value in query.items():
             test.query_params[name] = value

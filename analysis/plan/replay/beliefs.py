@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from analysis.errors import NotEnoughDataError
+from analysis.interference.decision import LIMIT
 from analysis.plan.replay.pairtable import Array, PairTable
-from analysis.plan.replay.policies import LIMIT
 from analysis.predict.evaluate import execution, protocols
 from analysis.predict.evaluate.execution import Progress
 from analysis.predict.evaluate.folding import FoldTask, run_fold

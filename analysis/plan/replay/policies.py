@@ -10,16 +10,14 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 
 from analysis.errors import UsageError
+from analysis.interference.decision import LIMIT, WORTHWHILE, Levels
 from analysis.plan.replay.pairtable import Array, PairTable
 
 #: A pair is worth sharing from this STP on, as everywhere in StallScope.
-LEAST_STP = 1.1
+LEAST_STP = WORTHWHILE
 
-#: Largest slowdown that a job may pay.
-LIMIT = 1.2
-
-#: Probability from which a policy that minds risk lets jobs share.
-SHARE_AT = 0.8
+#: Probability from which a policy that minds risk lets jobs share, unless it is told another.
+SHARE_AT = Levels().share_from
 
 #: Policies by name: what they are called, and what they need to decide.
 POLICIES: dict[str, str] = {

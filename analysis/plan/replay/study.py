@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import UsageError
+from analysis.interference.decision import LIMIT
 from analysis.plan.replay import beliefs, pairtable, policies
 from analysis.plan.replay.arrivals import Job, drawn_jobs, read_trace
 from analysis.plan.replay.cluster import SEGMENT_COLUMNS, Cluster
 from analysis.plan.replay.figures import FIGURES, figures, summary
 from analysis.plan.replay.pairtable import PairTable
-from analysis.plan.replay.policies import LEAST_STP, LIMIT, POLICIES, PREDICTING, SHARE_AT, Policy
+from analysis.plan.replay.policies import LEAST_STP, POLICIES, PREDICTING, SHARE_AT, Policy
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.execution import Progress
 from analysis.predict.predictors.registry import DEFAULT

@@ -6,6 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
+from analysis.interference.decision import usual_limit
+
 
 def _text(value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
@@ -19,6 +21,10 @@ Name: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=500)
 _GPU = Field(description="The GPU, by its name or a family's (V100, A100-40GB).")
 _MECHANISM = Field(default=None, description="Only this sharing mechanism, such as 'CUDA MPS'.")
 _DATASET = Field(description="Name of a loaded data set.")
+_LIMIT = Field(
+    default_factory=usual_limit, ge=1, le=1000,
+    description="Largest slowdown that each job may have; that of the settings (1.2) when left out.",
+)  # fmt: skip
 
 
 class Question(BaseModel):
@@ -52,7 +58,7 @@ class PredictQuestion(Question):
         default=None, description="Id of a trained model; the one that answers for the data set when left out."
     )
     gpu: Name = _GPU
-    limit: float = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that each job may have.")
+    limit: float = _LIMIT
     jobs: tuple[Name, ...] = Field(
         min_length=1, max_length=16, description="Workloads that share the GPU; a name twice for a twin."
     )
@@ -71,7 +77,7 @@ class PredictSetsQuestion(Question):
     dataset: Name | None = Field(default=None, description="Data set of the jobs, where no model is named.")
     gpu: Name = _GPU
     mechanism: Name | None = _MECHANISM
-    limit: float = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that each job may have.")
+    limit: float = _LIMIT
     sets: tuple[Annotated[tuple[Name, ...], Field(min_length=2, max_length=16)], ...] = Field(
         min_length=1, max_length=10_000, description="The sets; each names its jobs."
     )
@@ -110,7 +116,6 @@ class JobQuestion(Question):
 
 
 _MODEL = Field(default=None, description="Id of a trained model for what was not measured.")
-_LIMIT = Field(default=1.2, ge=1, le=1000, description="Largest slowdown that a job may pay.")
 _RESERVE = Field(default=0.05, ge=0, lt=1, description="Part of a GPU's memory that shared jobs leave free.")
 
 

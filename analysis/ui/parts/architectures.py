@@ -11,8 +11,7 @@ from analysis.charts.predictions import transfer_scatter
 from analysis.charts.theme import alt_text
 from analysis.interference.architectures import PUBLISHED_ERROR, changed_sides
 from analysis.numbers import significant
-from analysis.ui.parts.partners import ask_limit
-from analysis.ui.shell import frame
+from analysis.ui.shell import filters, frame
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.navigation import link
@@ -30,7 +29,7 @@ def controls(gpus: list[str]) -> tuple[str, str, float]:
         source = st.selectbox("Known on", gpus, key="from-gpu", width=220, **_KEEP)
         others = [gpu for gpu in gpus if gpu != source]
         target = st.selectbox("Wanted on", others, key="to-gpu", index=len(others) - 1, width=220, **_KEEP)
-        limit = ask_limit()
+        limit = filters.limit()
     return str(source), str(target or others[-1]), limit
 
 

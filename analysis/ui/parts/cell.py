@@ -18,7 +18,7 @@ from analysis.numbers import significant, slowdown
 from analysis.stalls.shares import by_family, stall_shares
 from analysis.store.filters import Filter
 from analysis.ui.parts import partners
-from analysis.ui.shell import frame, markdown
+from analysis.ui.shell import filters, frame, markdown
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
 from analysis.ui.shell.resources import cached, database, theme
@@ -128,7 +128,7 @@ def _figures(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
 
 def _decision(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
     """Say the verdict on the pair at the limit, as every page says it."""
-    limit = partners.chosen_limit()
+    limit = filters.limit()
     table = cached(
         partners.judged, database(), matrix.dataset, matrix.gpu, matrix.mechanism, min(slowed, beside), limit
     )

@@ -16,12 +16,12 @@ from analysis.jobs.runner import Progress
 from analysis.plan.replay import study
 from analysis.plan.replay.arrivals import ARRIVALS
 from analysis.plan.replay.figures import FIGURES
-from analysis.plan.replay.policies import LIMIT, POLICIES
+from analysis.plan.replay.policies import POLICIES
 from analysis.plan.replay.study import Request, Study
 from analysis.predict.predictors.registry import DEFAULT, PREDICTORS
 from analysis.reference.columns import term
 from analysis.store.database import Database
-from analysis.ui.shell import access, frame
+from analysis.ui.shell import access, filters, frame
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import database, jobs, theme
@@ -84,7 +84,6 @@ def form(dataset: str, gpus: list[str], mechanism: str | None) -> Request | None
             amount = st.number_input("Jobs of a replay", 10, 5000, study.JOBS, key="replay-jobs")
             hours = st.number_input("Mean length alone, hours", 0.1, 1000.0, 1.0, key="replay-hours")
             seeds = st.number_input("Seeds", 1, 100, 5, key="replay-seeds")
-            limit = st.number_input("Limit of slowdown", 1.0, 10.0, LIMIT, 0.05, key="replay-limit")
             slots = st.number_input("Jobs at once on a GPU", 1, 8, 2, key="replay-k")
         sent = st.form_submit_button(
             "Replay", type="primary", icon=":material/play_arrow:", disabled=not access.may_edit()
@@ -95,7 +94,7 @@ def form(dataset: str, gpus: list[str], mechanism: str | None) -> Request | None
     return Request(
         dataset, {gpu: count for gpu, count in counts.items() if count}, tuple(chosen), str(arrivals),
         loads=tuple(low + 0.25 * step for step in range(steps + 1)), jobs=int(amount), mean_length_s=3600.0 * hours,
-        seeds=int(seeds), slots=int(slots), limit=float(limit), predictor=str(predictor), mechanism=mechanism,
+        seeds=int(seeds), slots=int(slots), limit=filters.limit(), predictor=str(predictor), mechanism=mechanism,
     )  # fmt: skip
 
 

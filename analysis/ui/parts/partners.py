@@ -12,8 +12,7 @@ import streamlit as st
 from analysis.charts.predictions import by_k_panels, composition_scatter
 from analysis.charts.sensitivity_pressure import sensitivity_pressure
 from analysis.charts.theme import alt_text
-from analysis.errors import ModelRefusedError, UsageError
-from analysis.interference.decision import LIMIT, check_limit
+from analysis.errors import ModelRefusedError
 from analysis.interference.joining import COMPOSED_SET, MEASURED_SET, PREDICTED_SET, joining
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix
 from analysis.interference.partners import never_meet, safe_partners
@@ -42,32 +41,6 @@ _SPREAD: dict[str, Any] = configured(
     "partners", "failed/partners", "flagged", workload={"pinned": True},
 )  # fmt: skip
 _MEMORY = {"unknown": "memory unknown", "does_not_fit": "the memory does not fit"}
-
-
-def ask_limit() -> float:
-    """Ask for the limit; one key, so that it stays from page to page."""
-    return float(
-        st.number_input(
-            "Limit: largest slowdown of each, x",
-            min_value=1.0,
-            max_value=10.0,
-            value=LIMIT,
-            step=0.05,
-            key="limit",
-            width=260,
-            bind="query-params",
-            persist_state="session",
-        )
-    )
-
-
-def chosen_limit() -> float:
-    """Return the limit that was asked for on any page or stands in the address, else the default."""
-    held = st.session_state.get("limit", st.query_params.get("limit", LIMIT))
-    try:
-        return check_limit(float(held))
-    except (TypeError, ValueError, UsageError):
-        return LIMIT
 
 
 def answer(pairs: pd.DataFrame, limit: float, gpu: str, job: str | None, *, simulated: bool = False) -> str:

@@ -24,8 +24,8 @@ from analysis.reference.columns import term
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
-from analysis.ui.parts import partners, question
-from analysis.ui.shell import access, frame, job
+from analysis.ui.parts import question
+from analysis.ui.shell import access, filters, frame, job
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, call_key, database, jobs
@@ -92,7 +92,6 @@ def ask(dataset: str, places: Sequence[str]) -> Asked | None:
             models = [MEASURED_ONLY, *(card.model_id for card in question.trained(dataset))]
             model = st.selectbox("What was not measured is told by", models, key="plan-model", **_KEEP)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            limit = partners.ask_limit()
             k = st.selectbox("Jobs a GPU", ["2", "3", "4"], key="plan-k", width=130, **_KEEP)
             objective = st.selectbox(
                 "Best in", list(OBJECTIVES), key="plan-objective", format_func=lambda key: OBJECTIVES.get(key, key),
@@ -107,7 +106,13 @@ def ask(dataset: str, places: Sequence[str]) -> Asked | None:
         )  # fmt: skip
     if listed is None:
         return None
-    options = (("k", int(k or 2)), ("limit", limit), ("objective", objective), ("over_limit", over), ("risk", risk))
+    options = (
+        ("k", int(k or 2)),
+        ("limit", filters.limit()),
+        ("objective", objective),
+        ("over_limit", over),
+        ("risk", risk),
+    )
     return Asked(dataset, listed, gpus, None if model in (None, MEASURED_ONLY) else str(model), options)
 
 

@@ -16,8 +16,8 @@ from analysis.report.kinds import KINDS, ReportKind, Wanted
 from analysis.report.render import as_bytes
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
-from analysis.ui.parts import partners, question
-from analysis.ui.shell import frame
+from analysis.ui.parts import question
+from analysis.ui.shell import filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
 
@@ -70,7 +70,7 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
 
 def _set_of_jobs(kind: ReportKind, dataset: str, known: list[Manifest]) -> Wanted:
     asked = question.ask(known)
-    limit = partners.ask_limit()
+    limit = filters.limit()
     return Wanted(
         kind.name, dataset, (asked.gpu,), (asked.mechanism,), asked.model.model_id, asked.jobs, asked.caps, limit
     )

@@ -7,6 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from analysis.errors import UsageError
+from analysis.interference.decision import check_limit, usual_limit
 from analysis.store.filters import Filter
 from analysis.store.queries import coruns, sources
 from analysis.ui.shell import sample
@@ -22,6 +24,7 @@ _LABELS = {
     "phase": ("Phase", "Training, fine-tuning, prefill, decode. Nothing chosen means all."),
     "batch": ("Batch size", "Nothing chosen means all."),
     "precision": ("Precision", "Nothing chosen means all."),
+    "limit": ("Limit: largest slowdown of each, x", "Every verdict is at this limit, on every page."),
     "source": ("Source", "The imported files, newest first. Nothing chosen means all."),
 }
 
@@ -42,6 +45,11 @@ def sidebar(fields: tuple[str, ...]) -> None:
     if not fields or not names:
         return
     with st.sidebar:
+        if "limit" in fields:
+            st.number_input(
+                _LABELS["limit"][0], min_value=1.0, max_value=10.0, value=usual_limit(), step=0.05, key="limit",
+                help=_LABELS["limit"][1], bind="query-params", persist_state="session",
+            )  # fmt: skip
         if "dataset" in fields:
             simulated = _simulated()
             labels = {name: f"{name} (simulated)" if name in simulated else name for name in names}
@@ -66,7 +74,7 @@ def sidebar(fields: tuple[str, ...]) -> None:
         choices = options(dataset() or names[0])
         for field in fields:
             values = choices.get(field, [])
-            if field != "dataset" and len(values) > 1:
+            if field not in ("dataset", "limit") and len(values) > 1:
                 label, text = _LABELS[field]
                 st.multiselect(
                     label,
@@ -85,6 +93,15 @@ def dataset() -> str | None:
     names = dataset_names()
     chosen = st.session_state.get("dataset")
     return chosen if chosen in names else names[0] if names else None
+
+
+def limit() -> float:
+    """Return the limit that every verdict is at: that of the sidebar or the address, else that of the settings."""
+    held = st.session_state.get("limit", st.query_params.get("limit"))
+    try:
+        return check_limit(float(held)) if held is not None else usual_limit()
+    except (TypeError, ValueError, UsageError):
+        return usual_limit()
 
 
 def chosen(*fields: str) -> Filter:

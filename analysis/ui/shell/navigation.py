@@ -11,7 +11,7 @@ import streamlit as st
 
 #: Filters by the kind of data a page shows.
 PROFILES = ("dataset", "gpu", "family", "workload", "phase", "source")
-CORUNS = ("dataset", "gpu", "mechanism", "family", "workload", "phase", "batch", "precision")
+CORUNS = ("dataset", "limit", "gpu", "mechanism", "family", "workload", "phase", "batch", "precision")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PageSpec:
 
 
 PAGES: tuple[PageSpec, ...] = (
-    PageSpec("overview", "", "Overview", "pages/home/overview.py", "space_dashboard", ("dataset",)),
+    PageSpec("overview", "", "Overview", "pages/home/overview.py", "space_dashboard", ("dataset", "limit")),
     PageSpec("upload", "Data", "Upload", "pages/data/upload.py", "upload_file"),
     PageSpec("library", "Data", "Library", "pages/data/library.py", "inventory_2", ("dataset",)),
     PageSpec("catalogue", "Data", "Catalogue", "pages/data/catalogue.py", "menu_book"),
@@ -53,22 +53,26 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("architectures", "Explore", "Architectures", "pages/explore/architectures.py", "compare_arrows", CORUNS),
     PageSpec("mechanisms", "Explore", "Mechanisms", "pages/explore/mechanisms.py", "call_split", ("dataset", "gpu")),
     PageSpec("train", "Predict", "Train", "pages/predict/train.py", "model_training", ("dataset",)),
-    PageSpec("compare", "Predict", "Compare", "pages/predict/compare.py", "leaderboard", ("dataset",)),
-    PageSpec("what-if", "Predict", "What-if", "pages/predict/what_if.py", "call_split", ("dataset",)),
-    PageSpec("explain", "Predict", "Explain", "pages/predict/explain.py", "waterfall_chart", ("dataset",)),
+    PageSpec("compare", "Predict", "Compare", "pages/predict/compare.py", "leaderboard", ("dataset", "limit")),
+    PageSpec("what-if", "Predict", "What-if", "pages/predict/what_if.py", "call_split", ("dataset", "limit")),
+    PageSpec("explain", "Predict", "Explain", "pages/predict/explain.py", "waterfall_chart", ("dataset", "limit")),
     PageSpec("models", "Predict", "Models", "pages/predict/models.py", "deployed_code", ("dataset",)),
-    PageSpec("measure-next", "Predict", "Measure next", "pages/predict/measure_next.py", "straighten", ("dataset",)),
-    PageSpec("placement", "Plan", "Placement", "pages/plan/placement.py", "dashboard_customize", ("dataset",)),
+    PageSpec(
+        "measure-next", "Predict", "Measure next", "pages/predict/measure_next.py", "straighten", ("dataset", "limit")
+    ),
+    PageSpec("placement", "Plan", "Placement", "pages/plan/placement.py", "dashboard_customize", ("dataset", "limit")),
     PageSpec(
         "cluster-replay",
         "Plan",
         "Cluster replay",
         "pages/plan/cluster_replay.py",
         "timeline",
-        ("dataset", "gpu", "mechanism"),
+        ("dataset", "limit", "gpu", "mechanism"),
     ),
     PageSpec("gpu", "Live", "GPU", "pages/live/gpu.py", "monitor_heart"),
-    PageSpec("report", "Report", "Report", "pages/report/report.py", "description", ("dataset", "gpu", "mechanism")),
+    PageSpec(
+        "report", "Report", "Report", "pages/report/report.py", "description", ("dataset", "limit", "gpu", "mechanism")
+    ),
     PageSpec("guide", "Help", "Guide", "pages/help/guide.py", "school"),
     PageSpec("glossary", "Help", "Glossary", "pages/help/glossary.py", "dictionary"),
     PageSpec("settings", "Help", "Settings", "pages/help/settings.py", "settings"),
