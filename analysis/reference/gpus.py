@@ -171,6 +171,10 @@ def _known(text: str) -> str | None:
             form = _FORM[kind[1]]
         else:
             model.append(word)
+    # A spelling that stands as a whole in the table wins: in "GH200 480GB" the size is the processor's memory.
+    exact_spelling = _by_model().get("".join(words), [])
+    if len(exact_spelling) == 1:
+        return exact_spelling[0]
     rows = _by_model().get("".join(model))
     if rows is None:
         return None

@@ -89,8 +89,11 @@ def test_instances_have_the_sms_of_their_board() -> None:
     assert [table["H200", name] for name in ("1g.18gb", "2g.35gb", "3g.71gb", "4g.71gb")] == [16, 32, 60, 64]
     assert table["B200", "1g.23gb"] == 18
     assert table["A100-40GB", "3g.20gb"] == 42
-    wide = mig.load().set_index("profile").loc["1g.20gb"]
-    assert (int(wide["sm_count"]), int(wide["sm_count_most"])) == (26, 30)
+    wide = {"H100-SXM": "1g.20gb", "H200": "1g.35gb", "B200": "1g.45gb"}
+    assert [table[board] for board in wide.items()] == [26, 26, 30]
+    # What no public listing states is a range: whole slices at least, a share of the GPU at most.
+    open_ = mig.load().set_index(["gpu", "profile"]).loc[("B200", "3g.90gb")]
+    assert (int(open_["sm_count"]), int(open_["sm_count_most"])) == (54, 74)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ from analysis.reference import gpus
         ("H100 80GB", "H100"),
         ("NVIDIA H200", "H200"),
         ("NVIDIA B200", "B200"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("NVIDIA GH200 480GB", "GH200"),
         ("NVIDIA L40S", "L40S"),
     ],
 )
@@ -51,6 +53,7 @@ def test_known_spellings(text: str, name: str) -> None:
         "NVIDIA A100-SXM-64GB",
         "NVIDIA A10G",
         "NVIDIA H100 NVL",
+        "NVIDIA H20-3e",
         "AMD MI300X",
         "",
     ],
