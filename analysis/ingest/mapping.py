@@ -37,9 +37,10 @@ REQUIRED: Map[Kind, tuple[tuple[str, ...], ...]] = {
     "own-profiles": (("workload", "model"),),
 }
 #: The same for co-runs of other shapes than a row a job; in a set each job has fields of its own, such as slowdown.1.
-_MEASURED = ("slowdown", "corun_throughput", "corun_time", "corun_share", "slowdown_percent")
+_MEASURED = ("slowdown", "corun_throughput", "corun_time", "corun_share", "corun_share_percent", "slowdown_percent",
+             "loss_percent")  # fmt: skip
 REQUIRED_BY_SHAPE: Map[Shape, tuple[tuple[str, ...], ...]] = {
-    "job": REQUIRED["own-coruns"],
+    "job": (("run_id",), ("workload", "model"), (*_MEASURED, "outcome")),
     "partner": (("workload", "model"), _MEASURED),
     "set": (("workload.1", "model.1", "jobs"), ("workload.2", "model.2", "jobs"), _MEASURED),
     "matrix": (("workload",),),
@@ -73,6 +74,9 @@ class TableMapping(BaseModel):
         Matrix: column -> the job beside.
     measure : str
         Matrix: what its cells are, such as ``slowdown``.
+    across, varies, factors
+        Columns that differ by a setting alone, and columns in another unit: see
+        `analysis.ingest.formats.own.shapes.Recipe`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,26 +90,36 @@ class TableMapping(BaseModel):
     shape: Shape = "job"
     beside: dict[str, str] = Field(default_factory=dict)
     measure: str = "slowdown"
+    across: dict[str, tuple[str, str]] = Field(default_factory=dict)
+    varies: str = "mechanism"
+    factors: dict[str, float] = Field(default_factory=dict)
 
     @property
     def recipe(self) -> Recipe:
         """The mapping as a recipe for `analysis.ingest.formats.own.shapes.expand`."""
         fixed = {field: text.strip() for field, text in self.constants.items() if text.strip()}
-        return Recipe(self.shape, self.columns, fixed, self.beside, self.measure)
+        return Recipe(
+            self.shape, self.columns, fixed, self.beside, self.measure, self.across, self.varies, self.factors
+        )
 
     def problems(self) -> list[str]:
         """Return what keeps the mapping from being used, a sentence each."""
         fields = {column.name for column in FIELDS[self.kind]}
         needed = REQUIRED[self.kind]
-        if self.kind == "own-coruns" and self.shape != "job":
+        if self.kind == "own-coruns":
             fields |= set(EXTRA)
             needed = REQUIRED_BY_SHAPE[self.shape]
         given = set(self.columns) | {field for field, text in self.constants.items() if text.strip()}
+        given |= {field for field, _ in self.across.values()}
         out = [f"There is no field {field!r} in the table." for field in sorted(given)
                if (field.split(".")[0] if self.shape == "set" else field) not in fields]  # fmt: skip
         there = set(self.header)
         wrong = sorted(
-            {column for column in (*self.columns.values(), *self.metrics, *self.beside) if column not in there}
+            {
+                column
+                for column in (*self.columns.values(), *self.metrics, *self.beside, *self.across, *self.factors)
+                if column not in there
+            }
         )
         out += [f"The file has no column {column!r}." for column in wrong]
         out += [f"{field!r} is filled twice." for field in sorted(set(self.columns) & set(self.constants))]
@@ -156,7 +170,7 @@ class _Mapped:
     def told(self, parsed: Parsed) -> Parsed:
         """Add to the report which mapping was used and which columns it leaves out."""
         mapping = self.mapping
-        used = {*mapping.columns.values(), *mapping.metrics, *mapping.beside}
+        used = {*mapping.columns.values(), *mapping.metrics, *mapping.beside, *mapping.across}
         left = [column for column in mapping.header if column not in used]
         note = f"The columns were read by the mapping {mapping.name!r}"
         note += f"; it leaves out {', '.join(left[:6])}." if left else "."
@@ -233,7 +247,9 @@ def format_of(mapping: TableMapping) -> Format:
     problems = mapping.problems()
     if problems:
         raise UsageError(f"the mapping {mapping.name!r} can't be used: {' '.join(problems)}", "Map the table anew.")
-    if mapping.kind == "own-coruns" and mapping.shape != "job":
+    # Rows a job in the own table's fields are read as that table is, which is the faster way.
+    plain_rows = mapping.shape == "job" and not mapping.across and not set(mapping.columns) & set(EXTRA)
+    if mapping.kind == "own-coruns" and not plain_rows:
         return MappedShape(mapping)
     return MappedCoruns(mapping) if mapping.kind == "own-coruns" else MappedProfiles(mapping)
 
@@ -256,6 +272,7 @@ def proposed(opened: Opened, name: str) -> TableMapping | None:
     return TableMapping(
         name=name, kind="own-coruns", header=list(header_of(opened)), columns=dict(recipe.columns),
         constants=dict(recipe.constants), shape=recipe.shape, beside=dict(recipe.beside), measure=recipe.measure,
+        across=dict(recipe.across), varies=recipe.varies, factors=dict(recipe.factors),
     )  # fmt: skip
 
 
@@ -296,7 +313,7 @@ def save(database: Database, mapping: TableMapping) -> None:
         If it can't be used.
     """
     format_of(mapping)
-    content = mapping.model_dump(include={"columns", "constants", "metrics", "shape", "beside", "measure"})
+    content = mapping.model_dump(exclude={"name", "kind", "header"})
     stored.put(database, mapping.name, mapping.kind, mapping.header, content)
 
 

@@ -29,6 +29,8 @@ _SHOWN = 500
 #: Lines among which the header is looked for below comments and titles, and how comments begin.
 _TITLE_LINES = 20
 _COMMENTS = ("#", "//")
+#: The rules of tables drawn in text: of Markdown, and of databases and terminals.
+_RULE = re.compile(r"[|+\-=:\s─┼├┤│]*[-=─]{2,}[|+\-=:\s─┼├┤│]*")
 
 
 @dataclass
@@ -123,11 +125,11 @@ class Sheet:
 def header_of(opened: Opened) -> tuple[tuple[str, ...], str]:
     """Return the names of the first line that isn't blank, and the delimiter that separates them.
 
-    The delimiter is the one of comma, semicolon and tab that gives the most columns.
+    The delimiter is the one of comma, semicolon and tab that gives the most columns, or the bar of a drawn table.
     """
     lines = _LINE_END.split(opened.head)
     at = header_line(lines)
-    return ((), ",") if at is None else _header(lines[at])
+    return ((), ",") if at is None else _head(lines, at)[:2]
 
 
 def header_line(lines: Sequence[str]) -> int | None:
@@ -135,9 +137,13 @@ def header_line(lines: Sequence[str]) -> int | None:
 
     Below those it is the first line of names alone, with as many cells as the line below it; None for blank lines only.
     """
-    at = list(islice((number for number, line in enumerate(lines) if line.strip()), _TITLE_LINES))
+    at = list(islice((n for n, line in enumerate(lines) if line.strip() and not _RULE.fullmatch(line)), _TITLE_LINES))
     if not at:
         return None
+    # A rule below a line with bars makes that line the head of a table, whatever prose stands above.
+    drawn = (n for n in at if "|" in lines[n] and n + 1 < len(lines) and _RULE.fullmatch(lines[n + 1]))
+    if (head := next(drawn, None)) is not None and _header(lines[head])[1] == "|":
+        return head
     if not _is_title(lines[at[0]]):
         return at[0]
     for here, below in pairwise(at):
@@ -180,13 +186,13 @@ def read_sheet(opened: Opened) -> Sheet:
     first = header_line(lines)
     if first is None:
         raise InputRefusedError("the file is empty", "Export the table again.", where)
-    header, delimiter = _header(lines[first])
+    header, delimiter, height = _head(lines, first)
     _check_header(header, Where(opened.name, first + 1))
     raw: dict[int, str] = {}
     rows: list[list[str]] = []
     at: list[int] = []
     rejects: list[tuple[int, str | None, str]] = []
-    for line, written, row in _records(lines, first + 1, delimiter, len(header)):
+    for line, written, row in _records(lines, first + height, delimiter, len(header)):
         raw[line] = written
         if isinstance(row, str):
             rejects.append((line, None, row))
@@ -231,6 +237,8 @@ def read_text(opened: Opened) -> str:
 
 def _header(line: str) -> tuple[tuple[str, ...], str]:
     best: tuple[tuple[str, ...], str] = ((line.strip(),), ",")
+    if line.strip().startswith("|") or ("|" in line and not any(mark in line for mark in ",;\t")):
+        return tuple(name.strip() for name in _between_bars(line)), "|"
     for delimiter in (",", ";", "\t"):
         try:
             names = next(csv.reader([line], delimiter=delimiter), [])
@@ -239,6 +247,26 @@ def _header(line: str) -> tuple[tuple[str, ...], str]:
         if len(names) > len(best[0]):
             best = (tuple(name.strip() for name in names), delimiter)
     return best
+
+
+def _head(lines: Sequence[str], at: int) -> tuple[tuple[str, ...], str, int]:
+    """Return the names of the columns, the delimiter, and on how many lines the names stand.
+
+    Spreadsheets merge cells above several columns, and export the merged name once with blanks behind it: such a line
+    over a line of names alone is one header of two lines, ``alone`` over ``a`` and ``b``.
+    """
+    names, delimiter = _header(lines[at])
+    if at + 1 >= len(lines) or "" not in names[1:] or not any(names):
+        return names, delimiter, 1
+    below = [cell.strip() for cell in _cells(lines[at + 1], delimiter) or []]
+    if len(below) != len(names) or not all(below) or not all(map(_is_name, below)):
+        return names, delimiter, 1
+    merged: list[str] = []
+    group = ""
+    for above, name in zip(names, below, strict=True):
+        group = above or group
+        merged.append(f"{group} {name}".strip())
+    return tuple(merged), delimiter, 2
 
 
 def _check_header(header: Sequence[str], where: Where) -> None:
@@ -261,7 +289,8 @@ def _records(
         text = lines[number]
         taken = 1
         # Spreadsheets end their exports with lines of separators alone.
-        if text.strip(f"{delimiter} \t"):
+        drawn = delimiter == "|" and ("|" not in text or _RULE.fullmatch(text))
+        if text.strip(f"{delimiter} \t") and not drawn:
             row = _cells(text, delimiter)
             if row is None:
                 # A quoted cell may hold line ends; one that never closes must not swallow the rows below it.
@@ -282,7 +311,16 @@ def _records(
         number += taken
 
 
+def _between_bars(line: str) -> list[str]:
+    """Return the cells of a drawn table's row: the bars at its ends are no separators, and marks of bold are none."""
+    bare = line.strip()
+    cells = bare.removeprefix("|").removesuffix("|").split("|")
+    return [re.sub(r"^(\*\*|`|__)(.*)\1$", r"\2", cell.strip()) for cell in cells]
+
+
 def _cells(text: str, delimiter: str) -> list[str] | None:
+    if delimiter == "|":
+        return _between_bars(text)
     if '"' not in text:
         return text.split(delimiter)
     try:

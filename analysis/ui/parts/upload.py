@@ -74,6 +74,7 @@ def editor(path: Path, name: str, columns: list[str], key: str) -> bool:
         made = TableMapping(
             name=(title or "").strip() or stem(name), kind=kind, header=columns, columns=fields, constants=constants,
             metrics=metrics, shape=shape, **_matrix(shape, columns, fields, guess, key),
+            **_settings(shape, fields, guess),
         )  # fmt: skip
         problems = made.problems()
         if problems:
@@ -111,6 +112,17 @@ def _shape(guess: TableMapping | None, key: str) -> Shape:
     )  # fmt: skip
 
 
+def _settings(shape: Shape, fields: dict[str, str], guess: TableMapping | None) -> dict[str, Any]:
+    """Keep what was proposed of columns that differ by a setting alone, and of columns in other units."""
+    if guess is None or guess.shape != shape:
+        return {}
+    across = {column: told for column, told in guess.across.items() if column not in fields.values()}
+    for setting in dict.fromkeys(setting for _, setting in across.values()):
+        named = ", ".join(f"`{column}` is `{key}`" for column, (key, told) in across.items() if told == setting)
+        st.caption(f"{guess.varies.capitalize()} {setting}: {named}.")
+    return {"across": across, "varies": guess.varies, "factors": guess.factors}
+
+
 def _matrix(
     shape: Shape, columns: list[str], fields: dict[str, str], guess: TableMapping | None, key: str
 ) -> dict[str, Any]:
@@ -135,7 +147,7 @@ def _fields(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Ask for the column or the text of every field; the usual ones first."""
     known = {column.name: column for column in FIELDS[kind]}
-    if shape != "job":
+    if kind == "own-coruns":
         known |= mapping.EXTRA
     meaning = {name: column.meaning for name, column in known.items()}
     required = REQUIRED[kind] if shape == "job" else mapping.REQUIRED_BY_SHAPE[shape]

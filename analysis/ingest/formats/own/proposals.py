@@ -6,24 +6,36 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from analysis.ingest.contract import mechanisms
+from analysis.ingest.formats.own.amounts import FACTORS, without_units
 from analysis.ingest.formats.own.columns import CORUN_COLUMNS, plain
-from analysis.ingest.formats.own.shapes import BETWEEN, NOBODY, Recipe
+from analysis.ingest.formats.own.shapes import NOBODY, TOGETHER, Recipe, both_in, names_in, partners_in
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
+from analysis.reference import gpus
 
 _ALONE = frozenset({"alone", "solo", "isolated", "isolation", "exclusive", "baseline", "base", "standalone", "single",
                     "dedicated", "ref", "reference", "unshared"})  # fmt: skip
 _CORUN = frozenset({"together", "coloc", "colocated", "colocation", "collocated", "corun", "corunning", "shared",
                     "sharing", "concurrent", "paired", "packed", "contended", "during", "mixed", "both",
-                    "coexec", "interfered", "mps"})  # fmt: skip
+                    "coexec", "interfered", "mps", "beside", "neighbour", "neighbor"})  # fmt: skip
 _TIME = frozenset({"time", "latency", "duration", "runtime", "elapsed", "jct", "makespan", "completion", "wall"})
 _RATE = frozenset({"throughput", "tput", "thr", "thpt", "tps", "qps", "fps", "ips", "speed", "rate", "goodput",
                    "samples", "images", "tokens", "iterations"})  # fmt: skip
 _SLOWDOWN = frozenset({"slowdown", "slowdowns", "stretch", "slowed"})
+#: What sharing costs, as more time or as less speed; in percent unless the values are ratios.
+_COST = frozenset({"degradation", "degraded", "penalty", "overhead", "interference", "increase", "inflation"})
+_LOSS = frozenset({"loss", "lost", "drop", "decrease", "reduction", "reduced"})
 _NORMAL = frozenset({"norm", "normalized", "normalised", "relative", "rel", "retained"})
 _PERCENT = frozenset({"pct", "percent", "percentage", "perc"})
 _NAME = frozenset({"job", "workload", "app", "application", "task", "program", "benchmark", "network", "net", "process",
-                   "tenant", "client", "victim", "foreground", "fg", "target", "wl", "kernel"})  # fmt: skip
+                   "tenant", "client", "victim", "foreground", "fg", "target", "wl", "kernel", "dnn", "service",
+                   "measured", "observed", "subject"})  # fmt: skip
+#: Words beside a name that don't change what it is.
+_KIND = frozenset({"training", "inference", "dl", "ml", "main", "my", "this", "model", "name"})
+_BESIDE = frozenset({"runs", "run", "running", "ran", "placed", "located", "colocated", "collocated", "coloc", "next",
+                     "to", "together", "alongside", "on", "same", "shares", "sharing", "corun", "corunning",
+                     "concurrent", "paired", "co", "interfering", "is", "by"})  # fmt: skip
 _PARTNER = frozenset(
     {
         "partner",
@@ -42,6 +54,10 @@ _PARTNER = frozenset(
         "companion",
         "interferer",
         "mate",
+        "antagonist",
+        "stressor",
+        "opponent",
+        "alongside",
     }
 )
 _RUN = frozenset({"run", "experiment", "exp", "mix", "combo", "combination", "set", "group", "pair", "trial", "test",
@@ -55,7 +71,7 @@ _UNITS = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "sec": "s", "secs": "s",
           "min": "min", "minutes": "min", "h": "h", "hours": "h"}  # fmt: skip
 _COUNTED = frozenset({"it", "iter", "iters", "img", "imgs", "image", "images", "sample", "samples", "step", "steps",
                       "tok", "token", "tokens", "req", "reqs", "requests", "ops", "batch", "batches", "queries",
-                      "frames", "iterations"})  # fmt: skip
+                      "frames", "iterations", "iteration", "epoch", "epochs", "query"})  # fmt: skip
 #: Words for the members of a set, each kind with its order.
 _MEMBERS: tuple[tuple[str, ...], ...] = (
     tuple("123456789"), tuple("012345678"), tuple("abcdefgh"), ("first", "second", "third", "fourth"),
@@ -63,8 +79,9 @@ _MEMBERS: tuple[tuple[str, ...], ...] = (
     ("victim", "aggressor"), ("fg", "bg"), ("foreground", "background"), ("i", "j"), ("x", "y"), ("p", "q"),
     ("online", "offline"), ("lc", "be"),
 )  # fmt: skip
-_MEASURED = ("slowdown", "corun_share", "slowdown_percent", "corun_throughput", "corun_time", "corun_value",
-             "time_value", "throughput_value")  # fmt: skip
+_STATED = ("slowdown", "corun_share", "corun_share_percent", "slowdown_percent", "loss_percent")
+_MEASURED = (*_STATED, "corun_throughput", "corun_time", "corun_value", "time_value", "throughput_value")
+_REPEAT = frozenset({"rep", "reps", "repeat", "repetition", "replicate", "seed", "attempt", "rerun"})
 _DECIDED = {"time_value": "corun_time", "throughput_value": "corun_throughput"}
 
 
@@ -92,6 +109,10 @@ def meaning(parts: Sequence[str]) -> tuple[str | None, str]:
             unit, measure, rest = f"{before[-1]}/{_UNITS[rest[-1]]}", "throughput", before[:-1]
         elif len(rest) > 1:
             unit, measure, rest = _UNITS[rest[-1]], "time", rest[:-1]
+    elif len(rest) > 1 and rest[-1] in _COUNTED and _before_per(rest) in _UNITS:
+        # Time for one piece of work: "ms/step", "seconds per iteration".
+        unit, measure = _UNITS[_before_per(rest)], "time"
+        rest = [word for word in rest[:-1] if word != "per"][:-1]
     found = set(rest)
     if found & {"unit"}:
         return "unit", ""
@@ -101,10 +122,13 @@ def meaning(parts: Sequence[str]) -> tuple[str | None, str]:
     if found & _SLOWDOWN:
         return ("slowdown_percent" if found & _PERCENT else "slowdown"), ""
     measure = measure or ("time" if found & _TIME else "throughput" if found & _RATE else "")
+    if found & (_COST | _LOSS):
+        if not found & _PERCENT:
+            return "slowdown", ""
+        return ("loss_percent" if found & _LOSS or measure == "throughput" else "slowdown_percent"), ""
     if found & _NORMAL or (found & {"performance", "perf"} and not found & _ALONE):
-        return ("slowdown" if measure == "time" else "corun_share"), ""
-    if found & {"overhead"} and found & _PERCENT:
-        return "slowdown_percent", ""
+        share = "corun_share_percent" if found & _PERCENT else "corun_share"
+        return ("slowdown" if measure == "time" else share), ""
     if found & _TOTAL and measure == "throughput":
         return "aggregate_throughput", unit
     if found & _ALONE and (measure or not found & (_NAME | _PARTNER)):
@@ -116,15 +140,23 @@ def meaning(parts: Sequence[str]) -> tuple[str | None, str]:
     return _described(found), ""
 
 
+def _before_per(parts: Sequence[str]) -> str:
+    """Return the word before the last, `per` left out; blank where there is none."""
+    return next((word for word in reversed(parts[:-1]) if word != "per"), "")
+
+
 def _described(found: set[str]) -> str | None:
     """Return the field of a column that is no measure."""
-    extra = found - {"name", "id", "the", "of", "type", "n", "num", "number", "nr", "count"}
+    extra = found - {"name", "id", "the", "of", "type", "n", "num", "number", "nr", "count", "in"}
     counted = found & {"n", "num", "number", "nr", "count"}
     if extra and extra <= _COPIES and (counted or extra & {"copies", "instances", "replicas", "processes"}):
         return "copies"
-    if extra & _PARTNER and extra <= _PARTNER | _NAME | {"model", "coloc", "colocated", "corun"}:
+    beside = extra & {"colocated", "collocated", "corun", "corunning", "coloc", "concurrent", "interfering"}
+    if extra & _PARTNER and extra <= _PARTNER | _NAME | _KIND | _BESIDE:
         return "partner"
-    if extra and extra <= _NAME:
+    if beside and extra & (_NAME | {"model"}) and extra <= _NAME | _KIND | _BESIDE:
+        return "partner"
+    if extra & _NAME and extra <= _NAME | _KIND:
         return "workload"
     if extra == {"model"}:
         return "model"
@@ -140,6 +172,8 @@ def _described(found: set[str]) -> str | None:
         return "precision"
     if extra and extra <= _RUN:
         return "run_id"
+    if extra and extra <= _REPEAT:
+        return "repeat"
     if extra and extra <= _CORUN:
         return "corun_value"
     own = plain("_".join(sorted(found)))
@@ -159,11 +193,124 @@ def propose(sheet: Sheet) -> Recipe | None:
     Recipe or None
         None where it is no table of co-runs, or nothing tells what its numbers are.
     """
-    for attempt in (_as_matrix, _as_copies, _as_set, _as_list, _as_partner, _as_jobs):
-        recipe = attempt(sheet)
-        if recipe is not None:
-            return _valued(sheet, recipe)
+    plain_sheet, units = without_units(sheet)
+    recipe = _as_matrix(plain_sheet, units)
+    if recipe is None:
+        # A unit that the cells state is read as if the column's name stated it.
+        told = {name: f"{name} {_UNIT_WORDS.get(unit, unit)}" for name, unit in units.items()}
+        named = _renamed_columns(plain_sheet, told)
+        recipe = _across(named) or _from_columns(named)
+        recipe = _back(recipe, {new: old for old, new in told.items()}) if recipe is not None else None
+    if recipe is None:
+        return None
+    recipe = _valued(plain_sheet, recipe)
+    return _in_one_unit(sheet, recipe, units) if recipe is not None else None
+
+
+_UNIT_WORDS = {"%": "percent", "x": "slowdown"}
+
+
+def _from_columns(sheet: Sheet) -> Recipe | None:
+    attempts = (_as_copies, _as_set, _as_list, _as_partner, _as_jobs)
+    return next((recipe for attempt in attempts if (recipe := attempt(sheet)) is not None), None)
+
+
+def _renamed_columns(sheet: Sheet, names: Mapping[str, str]) -> Sheet:
+    header = tuple(names.get(name, name) for name in sheet.header)
+    if len(set(header)) < len(header):
+        return sheet
+    return replace(sheet, header=header, cells=sheet.cells.set_axis(list(header), axis=1))
+
+
+def _back(recipe: Recipe, names: Mapping[str, str]) -> Recipe:
+    """Return a recipe with the file's own names of columns."""
+    notes = list(recipe.notes)
+    for new, old in names.items():
+        notes = [note.replace(repr(new), repr(old)) for note in notes]
+    return replace(
+        recipe, columns={key: names.get(name, name) for key, name in recipe.columns.items()},
+        across={names.get(name, name): told for name, told in recipe.across.items()}, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _across(sheet: Sheet) -> Recipe | None:
+    """Propose for columns that differ by a mechanism, a GPU or a repetition alone: each of these makes rows of its own.
+
+    The columns of one setting become one column, and what is left is read like any table.
+    """
+    for varies, setting_of in (("mechanism", _mechanism_in), ("gpu", _gpu_in), ("repeat", _repeat_in)):
+        if any(meaning(words(name))[0] == varies for name in sheet.header):
+            continue
+        found = {name: split for name in sheet.header if (split := setting_of(name)) is not None}
+        settings = list(dict.fromkeys(setting for setting, _ in found.values()))
+        rests = list(dict.fromkeys(rest for _, rest in found.values()))
+        if len(settings) < (1 if varies == "mechanism" else 2):
+            continue
+        first = {rest: next(name for name, split in found.items() if split[1] == rest) for rest in rests}
+        left = [name for name in sheet.header if name not in found]
+        cells = sheet.cells[[*left, *first.values()]].set_axis([*left, *rests], axis=1)
+        if len(set(cells.columns)) < len(cells.columns):
+            continue
+        recipe = _from_columns(replace(sheet, header=tuple(cells.columns), cells=cells))
+        if recipe is None or recipe.shape == "copies" or "run_id" in recipe.columns.values():
+            continue
+        fields = {name: key for key, name in recipe.columns.items()}
+        across = {name: (fields[rest], setting) for name, (setting, rest) in found.items() if rest in fields}
+        if not any(key.split(".")[0] in _MEASURED for key, _ in across.values()):
+            continue
+        columns = {key: name for key, name in recipe.columns.items() if name not in rests}
+        note = f"Each of {', '.join(settings)} was read as rows of its own, as the names of columns say."
+        return replace(recipe, columns=columns, across=across, varies=varies, notes=(*recipe.notes, note))
     return None
+
+
+def _mechanism_in(name: str) -> tuple[str, str] | None:
+    """Return the mechanism that a column's name holds, and the name without it."""
+    found = re.search(r"(?i)(?<![a-z])(?:nvidia[\s_\-]*)?(?:cuda[\s_\-]*)?"
+                      r"(time[\s_\-]?(?:slic(?:ing|ed|e)|shar(?:ing|ed))|mps|mig|streams?|green[\s_\-]?contexts?)"
+                      r"(?![a-z])", name)  # fmt: skip
+    if found is None:
+        return None
+    return mechanisms.canonical(found[1]), _rest(name, found.start(), found.end())
+
+
+def _gpu_in(name: str) -> tuple[str, str] | None:
+    """Return the GPU that a column's name holds, and the name without it."""
+    found = gpus.locate(name.replace("_", " "))
+    return None if found is None else (found[0], _rest(name, found[1], found[2]))
+
+
+def _repeat_in(name: str) -> tuple[str, str] | None:
+    """Return the repetition that a column's name numbers, and the name without it."""
+    found = re.search(
+        r"(?i)(?<![a-z])(?:run|trial|rep|repeat|repetition|measurement|attempt|seed)[\s_\-]*#?(\d+)", name
+    )
+    return None if found is None else (f"repetition {found[1]}", _rest(name, found.start(), found.end()))
+
+
+def _rest(name: str, start: int, end: int) -> str:
+    """Return what is left of a column's name; where that says no measure, it is one of the co-run."""
+    left = re.sub(r"[\s_\-:/,]+$|^[\s_\-:/,]+", "", f"{name[:start]} {name[end:]}".replace("()", "").replace("[]", ""))
+    stated = set(words(left)) & (_ALONE | _CORUN | _SLOWDOWN | _COST | _LOSS | _NORMAL)
+    return left if stated else f"together {left}".strip()
+
+
+def _in_one_unit(sheet: Sheet, recipe: Recipe, units: Mapping[str, str]) -> Recipe:
+    """Bring times that are stated in several units to seconds; without this their ratios would be wrong."""
+    times: dict[str, str] = {}
+    named = [*recipe.columns.items(), *((key, name) for name, (key, _) in recipe.across.items())]
+    for key, name in named:
+        if key.split(".")[0] in ("solo_time", "corun_time"):
+            unit = units.get(name) or meaning(words(name))[1]
+            if unit:
+                times[name] = unit
+    if len({FACTORS[unit] for unit in times.values() if unit in FACTORS}) < 2 or set(times.values()) - set(FACTORS):
+        return recipe
+    note = "The times stand in several units; all were brought to seconds."
+    return replace(
+        recipe, factors={name: FACTORS[unit] for name, unit in times.items()},
+        constants={**recipe.constants, "unit": "s"}, notes=(*recipe.notes, note),
+    )  # fmt: skip
 
 
 def _fields(header: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -173,6 +320,7 @@ def _fields(header: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     units: dict[str, str] = {}
     for name in header:
         key, unit = (plain(name), "") if plain(name) in own - {"run_id"} else meaning(words(name))
+        key = "repeat" if key == "run_id" and "run_id" in columns else key
         if key and key not in columns:
             columns[key] = name
             units.update({key: unit} if unit else {})
@@ -190,13 +338,42 @@ def _values(sheet: Sheet, column: str, decimals: Decimals) -> list[float]:
 
 
 def _decimals(sheet: Sheet, columns: Iterable[str]) -> Decimals:
-    return decide({text: None for name in columns for text in sheet.cells[name]}, sheet.delimiter)
+    cells = (part for name in columns for text in sheet.cells[name] for part in both_in(text) or (text,))
+    return decide(dict.fromkeys(cells), sheet.delimiter)
 
 
-def _as_matrix(sheet: Sheet) -> Recipe | None:
-    first, *others = sheet.header
-    if len(others) < 2:
+def _by_cells(sheet: Sheet, columns: dict[str, str]) -> None:
+    """Add the columns that their cells give away: one of alone and together, and one of the jobs beside."""
+    for name in sheet.header:
+        cells = {text.casefold() for text in sheet.cells[name] if text}
+        alone = cells & NOBODY
+        if alone and cells - alone and cells - alone <= TOGETHER:
+            columns.pop(next((key for key, taken in columns.items() if taken == name), ""), None)
+            columns["alone"] = name
+            break
+    job = columns.get("workload") or columns.get("model")
+    if job is None or "partner" in columns:
+        return
+    known = {text for text in sheet.cells[job] if text}
+    for name in sheet.header:
+        if name in columns.values():
+            continue
+        cells = {text for text in sheet.cells[name] if text.casefold() not in NOBODY}
+        if cells and all(part in known for text in cells for part in partners_in(text, known)):
+            columns["partner"] = name
+            return
+
+
+def _as_matrix(sheet: Sheet, cell_units: Mapping[str, str]) -> Recipe | None:
+    """Find the column of names whose jobs are columns too; it needn't be the first, as a GPU may stand before it."""
+    if len(sheet.header) < 3:
         return None
+    found = (_matrix_by(sheet, first, cell_units) for first in sheet.header)
+    return next((recipe for recipe in found if recipe is not None), None)
+
+
+def _matrix_by(sheet: Sheet, first: str, cell_units: Mapping[str, str]) -> Recipe | None:
+    others = [name for name in sheet.header if name != first]
     jobs = {text for text in sheet.cells[first] if text}
     beside: dict[str, str] = {}
     rest: list[str] = []
@@ -214,9 +391,14 @@ def _as_matrix(sheet: Sheet) -> Recipe | None:
     corner, unit = meaning(words(first))
     decimals = _decimals(sheet, beside)
     values = sorted(value for name in beside for value in _values(sheet, name, decimals))
+    notes = ["The rows were taken as the slowed jobs, the columns as the ones beside them."]
+    both = [sides for name in beside for text in sheet.cells[name] if (sides := both_in(text)) is not None]
+    if len(both) > len(values):
+        values = sorted(value for sides in both for text in sides if (value := decimals.number(text)) is not None)
+        notes = ["Of two numbers in a cell the first was taken as that of the row's job beside the column's."]
     if not values:
         return None
-    notes = ["The rows were taken as the slowed jobs, the columns as the ones beside them."]
+    stated = {cell_units.get(name, "") for name in beside}
     nobody = next((name for name in rest if name and name.casefold() in NOBODY), None)
     if nobody is not None:
         columns.setdefault("solo_value", nobody)
@@ -230,8 +412,11 @@ def _as_matrix(sheet: Sheet) -> Recipe | None:
         kept[f"solo_{kind}"] = columns[alone]
         unit = units.get(alone, "")
         constants = {"unit": unit} if unit else {}
-        return Recipe("matrix", kept, constants, beside, f"corun_{kind}", tuple(notes))
-    if corner in ("slowdown", "slowdown_percent", "corun_share"):
+        return Recipe("matrix", kept, constants, beside, f"corun_{kind}", notes=tuple(notes))
+    if stated == {"%"} and corner not in ("corun_share_percent", "loss_percent"):
+        measure = "slowdown_percent"
+        notes.append("The percentages were taken as time added to that alone.")
+    elif corner in _STATED:
         measure = corner
     elif values[0] > 0 and values[-1] <= 1.05:
         measure = "corun_share"
@@ -241,7 +426,7 @@ def _as_matrix(sheet: Sheet) -> Recipe | None:
         notes.append("The values were taken as slowdowns.")
     else:
         return None
-    return Recipe("matrix", kept, {}, beside, measure, tuple(notes))
+    return Recipe("matrix", kept, {}, beside, measure, notes=tuple(notes))
 
 
 def _as_copies(sheet: Sheet) -> Recipe | None:
@@ -305,7 +490,7 @@ def _as_set(sheet: Sheet) -> Recipe | None:
 
 def _is_list(sheet: Sheet, name: str) -> bool:
     cells = [text for text in sheet.cells[name] if text]
-    return bool(cells) and all(len([part for part in BETWEEN.split(text) if part]) >= 2 for text in cells)
+    return bool(cells) and all(len(names_in(text)) >= 2 for text in cells)
 
 
 def _as_list(sheet: Sheet) -> Recipe | None:
@@ -327,6 +512,7 @@ def _as_list(sheet: Sheet) -> Recipe | None:
 def _as_partner(sheet: Sheet) -> Recipe | None:
     columns, units = _fields(sheet.header)
     notes: list[str] = []
+    _by_cells(sheet, columns)
     if "partner" not in columns:
         for kind in _MEMBERS:
             sides = [next((name for name in sheet.header if _names_job(name, word)), None) for word in kind[:3]]
@@ -362,11 +548,16 @@ def _names_job(name: str, word: str) -> bool:
 
 def _as_jobs(sheet: Sheet) -> Recipe | None:
     columns, units = _fields(sheet.header)
+    _by_cells(sheet, columns)
     measured = [key for key in columns if key in _MEASURED]
     if "run_id" not in columns or not {"workload", "model"} & set(columns) or not measured:
         return None
-    sizes = sheet.cells.groupby([columns[key] for key in ("run_id", "gpu", "mechanism") if key in columns]).size()
-    if sizes.max() < 2 or sizes.max() > 8:
+    cells = sheet.cells
+    for key in ("alone", "mechanism"):
+        if key in columns:
+            cells = cells[~cells[columns[key]].str.casefold().isin(NOBODY - {""})]
+    sizes = cells.groupby([columns[key] for key in ("run_id", "gpu", "mechanism", "repeat") if key in columns]).size()
+    if sizes.empty or sizes.max() < 2 or sizes.max() > 8:
         return None
     kept = {key: name for key, name in columns.items() if key not in ("partner", "copies", "aggregate_throughput")}
     return Recipe("job", kept, _unit(kept, units))
@@ -388,7 +579,7 @@ def _valued(sheet: Sheet, recipe: Recipe) -> Recipe | None:
             notes.append(f"The values alone and beside were taken as {kind}, as they stand to each other.")
         columns = {_renamed(key, "_value", f"_{kind}"): name for key, name in columns.items()}
     plain_values = [key for key in columns if key.split(".")[0] in _DECIDED]
-    better = {"slowdown", "corun_share", "slowdown_percent", "corun_time", "corun_throughput"}
+    better = {*_STATED, "corun_time", "corun_throughput"}
     if plain_values and {key.split(".")[0] for key in columns} & better:
         columns = {key: name for key, name in columns.items() if key not in plain_values}
     elif plain_values:

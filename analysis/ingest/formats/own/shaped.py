@@ -12,10 +12,11 @@ import pyarrow as pa
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest.contract.aside import FRAME
 from analysis.ingest.contract.format import Hints, Opened
+from analysis.ingest.formats.own.amounts import without_units
 from analysis.ingest.formats.own.coruns import OwnCoruns
 from analysis.ingest.formats.own.proposals import propose
 from analysis.ingest.formats.own.reading import header, is_parquet, read_sheet_of
-from analysis.ingest.formats.own.shapes import SHAPES, UNKNOWN_GPU, Expanded, Recipe, expand
+from analysis.ingest.formats.own.shapes import SHAPES, UNKNOWN_GPU, Expanded, Recipe, both_in, expand
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed
@@ -61,6 +62,7 @@ class ShapedCoruns(OwnCoruns):
         recipe = self.recipe or propose(sheet)
         if recipe is None:
             raise InputRefusedError("nothing tells which co-runs it holds", "Map its columns.", Where(opened.name))
+        sheet, recipe = _without_units(sheet, recipe)
         decimals = decimals_of(opened, sheet, recipe)
         made = expand(sheet, recipe, decimals, hints.gpu)
         if made.lines:
@@ -75,11 +77,33 @@ class ShapedCoruns(OwnCoruns):
         return _as_in_file(parsed, made, sheet, recipe, decimals)
 
 
+def _without_units(sheet: Sheet, recipe: Recipe) -> tuple[Sheet, Recipe]:
+    """Take the units off the cells that hold numbers; a slowdown in percent is one, whoever mapped its column."""
+    sheet, units = without_units(sheet, recipe.numeric())
+    if not units:
+        return sheet, recipe
+    percent = {"slowdown": "slowdown_percent", "corun_share": "corun_share_percent"}
+
+    def of(key: str, column: str) -> str:
+        name, dot, number = key.partition(".")
+        return f"{percent.get(name, name)}{dot}{number}" if units.get(column) == "%" else key
+
+    columns = {of(key, column): column for key, column in recipe.columns.items()}
+    across = {column: (of(key, column), setting) for column, (key, setting) in recipe.across.items()}
+    measure = of(recipe.measure, next(iter(recipe.beside), ""))
+    constants = dict(recipe.constants)
+    stated = {unit for column, unit in units.items() if unit not in ("%", "x")} if not recipe.factors else set()
+    if len(stated) == 1 and "unit" not in {*columns, *constants}:
+        constants["unit"] = stated.pop()
+    return sheet, replace(recipe, columns=columns, across=across, measure=measure, constants=constants)
+
+
 def decimals_of(opened: Opened, sheet: Sheet, recipe: Recipe) -> Decimals:
     """Decide the decimal mark from the columns that hold numbers."""
     if is_parquet(opened):
         return Decimals(".", "numbers are stored as numbers")
-    return decide({cell: None for name in recipe.numeric() for cell in sheet.cells[name]}, sheet.delimiter)
+    cells = (part for name in recipe.numeric() for cell in sheet.cells[name] for part in both_in(cell) or (cell,))
+    return decide(dict.fromkeys(cells), sheet.delimiter)
 
 
 class _Rows(OwnCoruns):
