@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.options import DatasetOption, DbOption, JsonOption, MaybeGpuOption, MaybeMechanismOption
+from analysis.cli.options import DatasetOption, DbOption, JsonOption, LimitOption, MaybeGpuOption, MaybeMechanismOption
 from analysis.cli.running import Answer, answers, opened, progress_line
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def next_runs(
     runs: Annotated[int, typer.Option("--runs", metavar="M", min=1, help="Co-runs to choose.")] = 5,
     gpu: MaybeGpuOption = None,
     mechanism: MaybeMechanismOption = None,
+    limit: LimitOption,
     check: Annotated[
         bool,
         typer.Option(
@@ -43,7 +44,7 @@ def next_runs(
     from analysis.predict.advise.next_check import check_choice
 
     with opened(db) as database:
-        plan = measure_next(database, dataset, workload, runs, gpu, mechanism, progress_line())
+        plan = measure_next(database, dataset, workload, runs, gpu, mechanism, progress_line(), limit)
         checked = (
             check_choice(database, dataset, plan.gpu, plan.mechanism, runs, progress_line()) if check else None
         )  # fmt: skip
@@ -58,8 +59,8 @@ def _show(screen: Screen, plan: Plan, checked: NextCheck | None) -> None:
     from analysis.predict.advise.next_check import in_words as check_in_words
     from analysis.report.table import columns_of
 
-    screen.line(in_words(plan), style="bold")
-    columns = columns_of("rank", "co_workload", "expected_error", "gain", "random_error")
+    screen.line(f"{in_words(plan)} Verdicts are at the limit of {plan.limit:g} x.", style="bold")
+    columns = columns_of("rank", "co_workload", "verdict", "within_limit", "expected_error", "gain", "random_error")
     screen.table([vars(one) for one in plan.suggestions], columns)
     for note in plan.notes:
         screen.line(note)

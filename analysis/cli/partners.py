@@ -49,20 +49,18 @@ def partners(
     """Show who may sit beside a job: every member within the limit, and the memory fits."""
     from analysis.interference.joining import joining
     from analysis.interference.matrix import slowdown_matrix
-    from analysis.interference.partners import safe_partners
     from analysis.predict.models.activemodel import answering
+    from analysis.predict.models.judged import judged_pairs
     from analysis.predict.models.many import guess_of
 
     jobs = tuple(workload or ())
     with opened(db) as database:
         found = slowdown_matrix(database, dataset, gpu, mechanism)
         asked = model or answering(database, dataset)
-        guess = guess_of(database, asked, found.gpu, found.mechanism, limit)
         if not jobs or (len(jobs) == 1 and model is None):
-            table = safe_partners(
-                database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None, guess=guess
-            )
+            table = judged_pairs(database, dataset, found.gpu, found.mechanism, limit, jobs[0] if jobs else None, asked)
         else:
+            guess = guess_of(database, asked, found.gpu, found.mechanism, limit)
             table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess)
             table["slowdowns"] = table["slowdowns"].map(list)
     table["simulated"] = found.simulated

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import CancelledError
+from analysis.interference.decision import Decision
 from analysis.plan import problem as rules
 from analysis.plan.problem import Job, Problem
-from analysis.plan.sets import Decision, Figures, Names, SetFigures, decide
+from analysis.plan.sets import Figures, Names, SetFigures, decide
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[float, str], None]
@@ -39,19 +40,22 @@ class Columns:
     weighed: list[tuple[float, ...]]
     complete: bool = True
 
-    def add(self, members: tuple[int, ...], kind: int, found: tuple[SetFigures, Decision] | None, risk: str) -> None:
+    def add(
+        self, members: tuple[int, ...], kind: int, found: tuple[SetFigures, Decision] | None, risk: str,
+        limits: tuple[float, ...] = (),
+    ) -> None:  # fmt: skip
         """Take in a set, with its members' slowdowns in their own order and as the risk weighs them."""
         size = len(members)
         slow = (1.0,) * size
         weighed = slow
         if found is not None:
-            figures, decision = found
+            figures = found[0]
             slow = _in_order(figures.slowdowns, figures.jobs, [self.classes[at][0].workload for at in members])
             weighed = slow
             if risk == "upper":
                 weighed = _in_order(figures.upper, figures.jobs, [self.classes[at][0].workload for at in members])
             elif risk == "probability":
-                chance = (decision.probability or 0.0) / 100
+                chance = figures.certainty(limits)
                 # What misses its limit is counted as taking turns.
                 weighed = tuple(chance * value + (1 - chance) * max(value, size) for value in slow)
             if not all(map(math.isfinite, weighed)):
@@ -141,18 +145,19 @@ def _price(
     if watch is not None:
         watch.say(0.05, f"reading what {len(set(names)):,} sets cost on {gpu}")
     known = figures.of(gpu, list(dict.fromkeys(names)))
-    decided: dict[tuple[Names, tuple[float, ...]], Decision] = {}
+    decided: dict[tuple[Names, tuple[float, ...], str], Decision] = {}
     tied = {frozenset(job.name for job in group) for group in rules.groups(problem)}
     for one, jobs in zip(sets, names, strict=True):
         found = known[jobs]
         ordered = sorted((first[at].workload, problem.limit_of(first[at])) for at in one)
         limits = tuple(limit for _, limit in ordered)
-        if (answer := decided.get((jobs, limits))) is None:
-            answer = decided[jobs, limits] = decide(found, limits)
+        memory = rules.memory_of([first[at] for at in one], problem.gpus[number])
+        if (answer := decided.get((jobs, limits, memory))) is None:
+            answer = decided[jobs, limits, memory] = decide(found, limits, memory)
         wished = bool(tied) and any(group <= {first[at].name for at in one} for group in tied)
         allowed = answer.verdict == "share" or ((problem.over_limit or wished) and found.ran is not False)
         if allowed and found.known:
-            columns.add(one, number, (found, answer), problem.risk)
+            columns.add(one, number, (found, answer), problem.risk, limits)
 
 
 def _classes(problem: Problem) -> list[list[Job]]:

@@ -18,7 +18,7 @@ from analysis.plan import solve as solving
 from analysis.plan.compare import Outcome
 from analysis.plan.jobs import JobList, known_workloads
 from analysis.plan.problem import GpuKind, Job, Objective, Problem, Risk, with_context
-from analysis.plan.sets import Decision, LibraryFigures, decide
+from analysis.plan.sets import LibraryFigures, decide, without_model
 from analysis.plan.solve import TIME_LIMIT, Plan, Progress
 from analysis.predict.frame import profiles
 from analysis.predict.models import models
@@ -209,7 +209,8 @@ def make_plan(
     figures = LibraryFigures(database, name, how, model_id)
     plan = solving.solve(problem, figures, time_limit=time_limit, progress=progress, cancelled=cancelled)
     compared = comparison.compare(plan, figures, utilisation(database, name), draws=draws)
-    return Answer(plan, tuple(compared), name, model_id, (*listed.notes, *figures.notes, *plan.notes))
+    asked = None if figures.model_id == without_model(name) else figures.model_id
+    return Answer(plan, tuple(compared), name, asked, (*listed.notes, *figures.notes, *plan.notes))
 
 
 def dataset_of(database: Database, dataset: str | None, model_id: str | None) -> str:
@@ -278,7 +279,7 @@ class Joining:
     probability : float or None
         That every job stays within its limit, in percent.
     memory : str
-        fits, does_not_fit, unknown.
+        fits, tight, does_not_fit, unknown.
     members : list of dict
         Each job with slowdown and interval.
     """
@@ -339,22 +340,17 @@ def may_join(
         return Joining("share", "The GPU is free.", 100.0, "fits", limit, "alone", (member,))
     names = tuple(sorted(one.workload for one in jobs))
     figures = LibraryFigures(database, name, how, model_id).of(kind.name, [names])[names]
-    memory = rules.memory_together(jobs, kind, reserve)
-    answer = decide(figures, limit)
-    if memory == "does_not_fit" and figures.ran is not True:
-        answer = Decision("don't", "Their peaks of memory are more than the GPU has, less the reserve.", 0.0)
-    elif memory == "does_not_fit" and answer.verdict == "share":
-        answer = Decision("share", f"{answer.why} By their peaks the memory would not fit, but they ran.", 100.0)
-    elif memory == "unknown" and answer.verdict == "share":
-        answer = Decision(
-            "measure first", "Whether their memory fits together is unknown: measure each job's peak.",
-            answer.probability,
-        )  # fmt: skip
+    memory = rules.memory_of(jobs, kind)
+    answer = decide(figures, limit, memory)
+    verdict, why = answer.verdict, answer.why
+    reserved = rules.memory_together(jobs, kind, reserve) == "does_not_fit"
+    if reserved and memory in ("fits", "tight") and verdict == "share" and not figures.ran:
+        verdict, why = "don't", "Their peaks of memory are more than the GPU has, less the reserve."
     members = tuple(
         {"workload": one, "slowdown": _known(slow), "low": low, "high": high}
         for one, slow, low, high in zip(names, figures.slowdowns, figures.lows, figures.highs, strict=True)
     )
-    return Joining(answer.verdict, answer.why, answer.probability, memory, limit, figures.evidence, members)
+    return Joining(verdict, why, answer.within_limit, memory, limit, answer.evidence, members)
 
 
 def moved(answer_plan: Plan, figures: Any, where: dict[str, tuple[str, int]]) -> Plan:
@@ -404,6 +400,6 @@ def moved(answer_plan: Plan, figures: Any, where: dict[str, tuple[str, int]]) ->
         names = tuple(sorted(job.workload for job in jobs))
         found = figures.of(gpu, [names])[names]
         limits = [limit for _, limit in sorted((job.workload, problem.limit_of(job)) for job in jobs)]
-        decision = decide(found, limits)
+        decision = decide(found, limits, rules.memory_of(jobs, kinds[gpu]))
         placements.append(solving.placement(problem, gpu, index, jobs, found, decision))
     return Plan(problem, tuple(placements), tuple(waiting), None, answer_plan.considered, notes=answer_plan.notes)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from analysis.errors import InputRefusedError, UsageError, Where
 from analysis.interference.decision import LIMIT
-from analysis.interference.memory import CONTEXT_MIB
+from analysis.interference.memory import CONTEXT_MIB, Memory, memory_fit
 from analysis.numbers import significant
 from analysis.reference import gpus as reference
 from analysis.reference.mechanism_names import MPS
@@ -247,6 +247,11 @@ def _times(problem: Problem, name: str) -> int:
 def fits_alone(job: Job, kind: GpuKind) -> bool:
     """Say whether a job can have GPUs of this kind to itself; what is unknown is taken to fit, as it runs today."""
     return kind.count >= job.gpus and not job.memory_mib > kind.memory_mib
+
+
+def memory_of(jobs: Sequence[Job], kind: GpuKind) -> Memory:
+    """Say whether jobs fit into a GPU's memory together, as everywhere; the plan's reserve comes on top."""
+    return memory_fit([job.memory_mib for job in jobs], ["nvidia-smi"] * len(jobs), kind.memory_mib)
 
 
 def memory_together(jobs: Sequence[Job], kind: GpuKind, reserve: float) -> Literal["fits", "does_not_fit", "unknown"]:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from analysis.errors import StallScopeError
 from analysis.interference import decision
-from analysis.interference import sets as measured_sets
-from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix, slowdown_matrix
-from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
-from analysis.predict.evaluate.folding import deviation_of
-from analysis.predict.frame import profiles, whitebox_sets
-from analysis.predict.frame.features import rows_for_sets
-from analysis.predict.frame.terms import WHITE_BOX
-from analysis.predict.models import evidence, models
-from analysis.predict.models.manifest import Manifest
+from analysis.interference.decision import Case, Decision, Forecast
+from analysis.interference.memory import Memory
+from analysis.interference.ran import RanSets, ran_sets
+from analysis.predict.models import models, unanswered
+from analysis.predict.models.activemodel import answering
+from analysis.predict.models.composing import composed
+from analysis.predict.models.many import Foreseen, foresee
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
-from analysis.store.queries import coruns
+from analysis.store.filters import Filter
+from analysis.store.queries import coruns, sources
 
 Names: TypeAlias = tuple[str, ...]
-Verdict: TypeAlias = Literal["share", "don't", "measure first"]
 
-#: Rows that are predicted at once.
-_BLOCK = 20_000
+#: Given each member's limit: the probability that all stay within theirs, and the left-out sets behind it.
+Chance: TypeAlias = Callable[[Sequence[float]], "tuple[float, int] | None"]
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,20 @@ class SetFigures:
         measured, stalls, counters, telemetry, composed (from measured pairs), none.
     ran : bool or None
         Whether the set ran together; None where it was never tried.
-    doubted : bool
-        Whether the data checks doubt a figure.
+    runs, failed : int
+        Runs that ran, and that did not.
+    worst : float or None
+        Largest S of one run, the median over the runs; by default the largest of the slowdowns.
+    doubtful : tuple of str
+        Jobs whose figure the data checks doubt.
     simulated : bool
         Whether the figures come from a simulator.
     beyond : bool
         Whether an input is outside of what the model has seen.
+    n : int
+        Runs behind the model or the pairs.
+    chance : callable or None
+        The probability of the members' limits; None where no calibration covers the set.
     """
 
     jobs: Names
@@ -62,9 +69,14 @@ class SetFigures:
     highs: tuple[float | None, ...]
     evidence: str
     ran: bool | None = None
-    doubted: bool = False
+    runs: int = 0
+    failed: int = 0
+    worst: float | None = None
+    doubtful: tuple[str, ...] = ()
     simulated: bool = False
     beyond: bool = False
+    n: int = 0
+    chance: Chance | None = None
 
     @property
     def known(self) -> bool:
@@ -81,36 +93,16 @@ class SetFigures:
         """S at the upper end of the interval; infinite where there is none."""
         return tuple(math.inf if high is None else high for high in self.highs)
 
-    def probability(self, limits: Sequence[float]) -> float | None:
-        """Return the probability in percent that every member stays within its limit; None without an interval.
-
-        The ends of the interval are read as the 5th and 95th percentile of ln S, each side by itself. Members may go
-        wrong together or not: the sum of their probabilities of doing so bounds both.
-        """
-        if not self.known:
-            return None
-        wrong = 0.0
-        for value, low, high, limit in zip(self.slowdowns, self.lows, self.highs, limits, strict=True):
-            if low is None or high is None:
-                return None
-            end = high if limit >= value else low
-            spread = abs(math.log(end / value)) / 1.6449
-            gap = math.log(limit / value)
-            wrong += (0.0 if gap >= 0 else 1.0) if spread < 1e-9 else 1 - NormalDist().cdf(gap / spread)
-        return 100 * max(0.0, 1 - wrong)
+    def certainty(self, limits: Sequence[float]) -> float:
+        """Return the probability that every member stays within its limit, 0 where nothing says; 0 or 1 of a run."""
+        if self.evidence == "measured":
+            return float(all(value <= limit for value, limit in zip(self.slowdowns, limits, strict=True)))
+        found = self.chance(limits) if self.chance is not None else None
+        return found[0] if found else 0.0
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Whether a set may share: the word, the reason, and the probability in percent behind it."""
-
-    verdict: Verdict
-    why: str
-    probability: float | None
-
-
-def decide(figures: SetFigures, limits: float | Sequence[float]) -> Decision:
-    """Say whether a set of jobs whose memory fits may share a GPU.
+def decide(figures: SetFigures, limits: float | Sequence[float], memory: Memory = "fits") -> Decision:
+    """Say whether a set of jobs may share a GPU, as everywhere.
 
     Parameters
     ----------
@@ -118,43 +110,29 @@ def decide(figures: SetFigures, limits: float | Sequence[float]) -> Decision:
         What the set costs.
     limits : float or sequence of float
         Largest slowdown that each member may pay, in the order of ``figures.jobs``.
-
-    Returns
-    -------
-    Decision
-        Measured: share if every member stays within its limit and STP is 1.1 or more. Predicted: share from a
-        probability of 80 % on, don't up to 20 %, else measure first.
+    memory : str
+        As `memory_fit` says.
     """
     each = [limits] * len(figures.jobs) if isinstance(limits, int | float) else list(limits)
-    known = figures.known
-    # Members may have limits of their own: the one that is nearest to its limit, or furthest beyond, decides.
-    at = max(range(len(each)), key=lambda one: figures.slowdowns[one] / each[one]) if known else 0
-    measured = known and figures.evidence == "measured"
-    chance = None if measured else figures.probability(each)
-    found = decision.decide(
-        decision.Case(
-            each[at],
-            "fits",
-            figures.slowdowns if measured else (),
-            figures.slowdowns[at] if measured else None,
-            ran=int(measured),
-            failed=int(figures.ran is False),
-            doubtful=("one of them",) if figures.doubted else (),
-            forecast=None
-            if measured
-            else decision.Forecast(
-                figures.slowdowns,
-                None if chance is None else chance / 100,
-                figures.beyond,
-                "composed" if figures.evidence == "composed" else "predicted",
-                evidence=figures.evidence,
-            ),
+    known, worst = figures.known, figures.worst
+    at = 0
+    if known and len(set(each)) > 1:
+        # Members may have limits of their own: the one that is nearest to its limit, or furthest beyond, decides.
+        at = max(range(len(each)), key=lambda one: figures.slowdowns[one] / each[one])
+        worst = figures.slowdowns[at]
+    if figures.ran:
+        case = Case(
+            each[at], memory, figures.slowdowns, worst, figures.runs, figures.failed, figures.doubtful,
             simulated=figures.simulated,
-        )
-    )
-    if measured:
-        return Decision(found.verdict, found.why, 100.0 if figures.slowdowns[at] <= each[at] else 0.0)
-    return Decision(found.verdict, found.why, 0.0 if figures.ran is False else found.within_limit)
+        )  # fmt: skip
+        return decision.decide(case)
+    chance = figures.chance(each) if figures.chance is not None else None
+    forecast = Forecast(
+        figures.slowdowns, chance[0] if chance else None, figures.beyond,
+        "composed" if figures.evidence == "composed" else "predicted", chance[1] if chance else figures.n,
+        figures.evidence,
+    )  # fmt: skip
+    return decision.decide(Case(each[at], memory, failed=figures.failed, doubtful=figures.doubtful, forecast=forecast))
 
 
 class Figures(Protocol):
@@ -163,6 +141,15 @@ class Figures(Protocol):
     def of(self, gpu: str, sets: Sequence[Names]) -> dict[Names, SetFigures]:
         """Return what each set of workloads (sorted names) costs on a GPU."""
         ...
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A GPU as it is stored, the mechanism, and what ran there."""
+
+    gpu: str
+    mechanism: str
+    ran: RanSets
 
 
 class LibraryFigures:
@@ -177,170 +164,131 @@ class LibraryFigures:
     mechanism : str, optional
         How they share; by default what was measured most on each GPU.
     model_id : str, optional
-        A stored model for what was not measured.
+        What answers about sets that were not measured; by default what answers for the data set everywhere.
     """
 
     def __init__(
         self, database: Database, dataset: str, mechanism: str | None = None, model_id: str | None = None
     ) -> None:
-        self.database, self.dataset, self.mechanism, self.model_id = database, dataset, mechanism, model_id
+        self.database, self.dataset, self.mechanism = database, dataset, mechanism
+        self.model_id = model_id or answering(database, dataset)
         self.notes: list[str] = []
         self._known: dict[tuple[str, Names], SetFigures] = {}
-        self._measured: dict[str, tuple[SlowdownMatrix | None, dict[Names, Any]]] = {}
+        self._places: dict[str, _Place] = {}
 
     def of(self, gpu: str, sets: Sequence[Names]) -> dict[Names, SetFigures]:
         """Return what each set of workloads (sorted names) costs on a GPU."""
-        matrix, larger = self._measurements(gpu)
+        place = self._place(gpu)
         open_sets: list[Names] = []
         for one in dict.fromkeys(sets):
             if (gpu, one) in self._known:
                 continue
-            found = _of_measured(one, matrix, larger)
+            found = _of_measured(one, place.ran)
             if found is None:
                 open_sets.append(one)
             else:
                 self._known[gpu, one] = found
-        if open_sets:
-            predicted = self._predicted(gpu, open_sets) if self.model_id is not None else {}
-            for one in open_sets:
-                self._known[gpu, one] = predicted.get(one) or _composed(one, matrix)
+        for one, figures in zip(open_sets, self._predicted(place, open_sets), strict=True):
+            self._known[gpu, one] = figures
         return {one: self._known[gpu, one] for one in sets}
 
-    def _measurements(self, gpu: str) -> tuple[SlowdownMatrix | None, dict[Names, Any]]:
-        if gpu in self._measured:
-            return self._measured[gpu]
+    def _place(self, gpu: str) -> _Place:
+        """Find where a GPU's runs are: of several that fit its name, the one with the most."""
+        if gpu in self._places:
+            return self._places[gpu]
         table = coruns.gpus_and_mechanisms(self.database, self.dataset)
         here = table[table["gpu"].astype(str).map(lambda name: reference.matches(str(name), gpu))]
         if self.mechanism is not None:
             here = here[here["mechanism"].astype(str).str.casefold() == self.mechanism.casefold()]
         if here.empty:
-            self._measured[gpu] = (None, {})
             self._note(f"Nothing was measured on {gpu} under {self.mechanism or 'any mechanism'} in {self.dataset}.")
-            return self._measured[gpu]
-        first = here.sort_values("runs", ascending=False, kind="stable").iloc[0]
-        stored, how = str(first["gpu"]), str(first["mechanism"])
-        if stored != gpu and here["gpu"].nunique() > 1:
-            self._note(f"{gpu} fits several measured GPUs; the figures are of {stored}.")
-        matrix = slowdown_matrix(self.database, self.dataset, stored, how)
-        larger: dict[Names, Any] = {}
-        if int(here["k_max"].max()) > 2:
-            rows = measured_sets.measured_sets(self.database, self.dataset, stored, how)
-            larger = {tuple(row["jobs"]): row for row in rows[rows["k"] > 2].to_dict("records")}
-        self._measured[gpu] = (matrix, larger)
-        return self._measured[gpu]
+            stored, how = reference.canonical(gpu), self.mechanism or ""
+        else:
+            first = here.sort_values("runs", ascending=False, kind="stable").iloc[0]
+            stored, how = str(first["gpu"]), str(first["mechanism"])
+            if stored != gpu and here["gpu"].nunique() > 1:
+                self._note(f"{gpu} fits several measured GPUs; the figures are of {stored}.")
+        self._places[gpu] = _Place(stored, how, ran_sets(self.database, (self.dataset,), stored, how))
+        return self._places[gpu]
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
-    def _predicted(self, gpu: str, sets: Sequence[Names]) -> dict[Names, SetFigures]:
-        assert self.model_id is not None  # noqa: S101 -- for the type checker
+    def _predicted(self, place: _Place, sets: Sequence[Names]) -> list[SetFigures]:
+        """Return what the model says of sets, and what their pairs do where it has no figure."""
+        if not sets:
+            return []
+        foreseen = self._foreseen(place, sets)
+        lacking = [one for one in sets if (there := foreseen.get(one)) is None or not _known(there)]
+        pairs = dict(
+            zip(lacking, composed(self.database, (self.dataset,), place.gpu, place.mechanism, lacking), strict=True)
+        )
+        simulated = sources.is_simulated(self.database, self.dataset)
+        found = []
+        for one in sets:
+            doubtful = place.ran.doubtful(one, None)
+            here = place.ran.get(one)
+            failed = here.failed if here and not here.ran else 0
+            more: dict[str, Any] = {
+                "ran": False if failed else None, "failed": failed, "doubtful": doubtful, "simulated": simulated,
+            }  # fmt: skip
+            if one in pairs:
+                given = pairs[one]
+                found.append(_plain(one, given.slowdowns, "composed" if given.known else "none", n=given.n, **more))
+                continue
+            said = foreseen[one]
+            ends = said.ends()
+            nothing: tuple[float | None, ...] = (None,) * len(one)
+            lows, highs = (tuple(ends[0].tolist()), tuple(ends[1].tolist())) if ends else (nothing, nothing)
+            found.append(
+                SetFigures(
+                    one, said.slowdowns, lows, highs, said.evidence, beyond=said.extrapolating, n=said.runs,
+                    chance=said.chance if said.calibration is not None else None, **more,
+                )
+            )  # fmt: skip
+        return found
+
+    def _foreseen(self, place: _Place, sets: Sequence[Names]) -> dict[Names, Foreseen]:
         manifest, estimator = models.load(self.database, self.model_id)
-        how = self.mechanism or manifest.mechanisms[0]
-        seen = reference.resolve(gpu, manifest.gpus)
-        if not seen or how.casefold() not in {name.casefold() for name in manifest.mechanisms}:
+        seen = reference.resolve(place.gpu, manifest.gpus)
+        how = place.mechanism or manifest.mechanisms[0]
+        if manifest.runs and (not seen or how not in manifest.mechanisms):
             self._note(f"The model has seen {', '.join(manifest.gpus)} under {', '.join(manifest.mechanisms)} only.")
-        table = profiles.collect(self.database, self.dataset)
-        if WHITE_BOX in manifest.columns:
-            table = whitebox_sets.attach(table, self.database, self.dataset)
-        where = seen[0] if seen else gpu
-        profiled = {str(name) for place, name in table.index if place == where}
-        known = [one for one in sets if set(one) <= profiled]
-        found: dict[Names, SetFigures] = {}
-        for start in range(0, len(known), _BLOCK):
-            part = known[start : start + _BLOCK]
-            found |= _blocks(part, table, where, how, manifest, estimator, calibrated=bool(seen))
-        # A prediction from a doubted solo baseline is doubted too.
-        doubted = {name for _, name in flagged_workloads(self.database, self.dataset, where)}
-        return {
-            one: replace(figures, doubted=True) if doubted.intersection(one) else figures
-            for one, figures in found.items()
-        }
+        jobs = set(sources.workloads(self.database, Filter(datasets=(manifest.dataset,)))["workload"].astype(str))
+        asked = [one for one in sets if jobs.issuperset(one)]
+        with suppress(StallScopeError):  # it can't be asked about these; the pairs stand in
+            found = foresee(self.database, manifest, estimator, place.gpu, how, asked, strange=not seen)
+            return dict(zip(asked, found, strict=True))
+        return {}
 
 
-def _blocks(
-    sets: Sequence[Names], table: Any, gpu: str, mechanism: str, manifest: Manifest, estimator: Any, *, calibrated: bool
-) -> dict[Names, SetFigures]:
-    """Predict sets at once, with the intervals of the protocol that each of them resembles."""
-    X = rows_for_sets(table, sets, gpu, mechanism)
-    values = np.asarray(estimator.predict(X), dtype=np.float64)
-    size = np.array([len(one) for one in sets])
-    known = np.array([set(one) <= set(manifest.workloads) for one in sets])
-    covered = np.array([calibrated and len(one) in manifest.k for one in sets])
-    lows, highs = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    for protocol, which in (("unseen-pair", known), ("leave-one-workload-out", ~known)):
-        calibration = manifest.calibrated(protocol)
-        rows = np.repeat(which & covered, size)
-        if calibration is None or not rows.any():
-            continue
-        part = X.loc[rows].reset_index(drop=True)
-        lows[rows], highs[rows] = calibration.interval(values[rows], deviation_of(estimator, part, calibration))
-    beyond = _beyond(X, manifest)
-    tiers = {name: evidence.evidence_of(table.loc[(gpu, name)]) for name in {job for one in sets for job in one}}
-    found: dict[Names, SetFigures] = {}
-    at = 0
-    for one in sets:
-        own = slice(at, at + len(one))
-        at += len(one)
-        found[one] = SetFigures(
-            one, tuple(np.exp(values[own]).tolist()),
-            tuple(None if math.isnan(v) else math.exp(v) for v in lows[own].tolist()),
-            tuple(None if math.isnan(v) else math.exp(v) for v in highs[own].tolist()),
-            evidence.weakest([tiers[job] for job in one]), simulated=manifest.simulated, beyond=bool(beyond[own].any()),
-        )  # fmt: skip
-    return found
+def without_model(dataset: str) -> str:
+    """Return what stands in the place of a model where only measurements are to answer."""
+    return unanswered.model_id_of(dataset)
 
 
-def _beyond(X: Any, manifest: Manifest) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return the rows that hold a value well outside of the training range."""
-    outside = np.zeros(len(X), dtype=bool)
-    for name, (low, high) in manifest.ranges.items():
-        if name in X:
-            value, slack = X[name].to_numpy(float), 0.05 * (high - low)
-            outside |= (value < low - slack) | (value > high + slack)
-    return outside
+def _known(found: Foreseen) -> bool:
+    return bool(np.isfinite(found.logs).all())
 
 
-def _of_measured(one: Names, matrix: SlowdownMatrix | None, larger: dict[Names, Any]) -> SetFigures | None:
-    """Return what was measured of a set; None where it never ran."""
-    if matrix is None:
+def _of_measured(one: Names, ran: RanSets) -> SetFigures | None:
+    """Return what was measured of a set; None where it never ran with all its values."""
+    here = ran.get(one)
+    if here is None or not here.ran:
         return None
-    if len(one) == 2:
-        if not set(one) <= set(matrix.workloads):
-            return None
-        i, j = (matrix.workloads.index(name) for name in one)
-        failed = matrix.failed[i, j] > 0 and matrix.runs[i, j] == 0
-        if failed or DID_NOT_RUN in (matrix.state[i, j], matrix.state[j, i]):
-            return _plain(one, (math.nan, math.nan), "measured", ran=False, simulated=matrix.simulated)
-        slow: tuple[float, ...] = (float(matrix.slowdown[i, j]), float(matrix.slowdown[j, i]))
-        if not all(map(math.isfinite, slow)):
-            return None
-        doubted = FLAGGED in (matrix.state[i, j], matrix.state[j, i]) or min(slow) < FASTER_THAN_ALONE
-        return _plain(one, slow, "measured", ran=True, doubted=doubted, simulated=matrix.simulated)
-    row = larger.get(one)
-    if row is None:
+    slow = here.of([(job, 100.0) for job in one])
+    if not slow:
         return None
-    slow = tuple(float(value) for value in row["slowdowns"])
-    if row["ran"] == 0:
-        return _plain(one, (math.nan,) * len(one), "measured", ran=False, simulated=matrix.simulated)
-    if not all(map(math.isfinite, slow)):
-        return None
-    doubted = bool(row["flagged"]) or min(slow) < FASTER_THAN_ALONE
-    return _plain(one, slow, "measured", ran=True, doubted=doubted, simulated=matrix.simulated)
+    return _plain(
+        one, slow, "measured", ran=True, runs=here.ran, failed=here.failed, worst=here.worst,
+        doubtful=ran.doubtful(one, here), simulated=here.simulated,
+    )  # fmt: skip
 
 
 def _plain(one: Names, slow: tuple[float, ...], evidence: str, **more: Any) -> SetFigures:
     ends = slow if evidence == "measured" else (None,) * len(one)
     return SetFigures(one, slow, ends, ends, evidence, **more)
-
-
-def _composed(one: Names, matrix: SlowdownMatrix | None) -> SetFigures:
-    """Put measured pairs together for a set that never ran; it has no interval, so it is never shared unasked."""
-    if matrix is None or len(one) < 3:
-        return _plain(one, (math.nan,) * len(one), "none")
-    slow = measured_sets.compose(matrix, one)
-    known = all(map(math.isfinite, slow))
-    return _plain(one, slow, "composed" if known else "none", simulated=matrix.simulated)
 
 
 class FixedFigures:
@@ -368,5 +316,6 @@ def of_matrix(workloads: Sequence[str], slowdown: Any, *, evidence: str = "measu
         for j in range(i, len(workloads)):
             a, b = sorted(((first, i), (workloads[j], j)))
             slow = (float(values[a[1], b[1]]), float(values[b[1], a[1]]))
-            rows.append(_plain((a[0], b[0]), slow, evidence, ran=True))
+            ran = evidence == "measured"
+            rows.append(_plain((a[0], b[0]), slow, evidence, ran=ran or None, runs=int(ran)))
     return FixedFigures(rows)

@@ -23,10 +23,11 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from analysis.interference import metrics
+from analysis.interference.decision import Decision
 from analysis.plan import problem as rules
 from analysis.plan.columns import MOST_SETS, Columns, _in_order, _Watch, candidates
 from analysis.plan.problem import Job, Problem
-from analysis.plan.sets import Decision, Figures, SetFigures
+from analysis.plan.sets import Figures, SetFigures
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[float, str], None]
@@ -543,7 +544,7 @@ def placement(
         Placed(job, slow[at], low[at], high[at], problem.limit_of(job)) for at, job in enumerate(jobs)
     )  # fmt: skip
     return Placement(
-        gpu, index, members, decision.verdict, decision.why, decision.probability, figures.evidence, figures.simulated
+        gpu, index, members, decision.verdict, decision.why, decision.within_limit, decision.evidence, figures.simulated
     )
 
 

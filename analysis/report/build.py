@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
 from analysis.interference.checks import run_checks
+from analysis.interference.decision import LIMIT
 from analysis.interference.finding import counted, named
 from analysis.interference.matrix import SlowdownMatrix, slowdown_matrix
 from analysis.predict.advise import unmeasured as never_run
@@ -20,7 +21,7 @@ from analysis.predict.models import models
 from analysis.reference.mechanism_names import MPS
 from analysis.report.basis import choice, command, loading, moment, provenance, software, source_entries, training
 from analysis.report.document import ReportDocument
-from analysis.report.sections import doubts, evaluation, interference, model, nearest, rows, stalls
+from analysis.report.sections import doubts, evaluation, interference, model, nearest, rows, stalls, verdict
 from analysis.report.sections.model import ModelAnswer
 from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
@@ -31,6 +32,7 @@ from analysis.store.queries import models as predictions
 
 #: What a report on a data set can hold, in this order; the runs themselves only where they are asked for.
 CONTENTS = {
+    "verdicts": "who may share with whom at the limit",
     "model": "what a model says",
     "interference": "who slows whom",
     "to-measure": "what to measure, where nothing ran together",
@@ -52,6 +54,7 @@ def dataset_report(
     mechanisms: Sequence[str] = (),
     model_id: str | None = None,
     jobs: Sequence[str] = (),
+    limit: float = LIMIT,
     contents: Sequence[str] = (),
     now: datetime | None = None,
 ) -> ReportDocument:
@@ -69,6 +72,8 @@ def dataset_report(
         A trained model, whose card and reasons are added.
     jobs : sequence of str, optional
         A set of jobs for the model to predict, on the first of the GPUs.
+    limit : float
+        Largest slowdown that each job may have; the verdicts are at it.
     contents : sequence of str, optional
         Keys of `CONTENTS`; by default all but the rows.
     now : datetime, optional
@@ -94,11 +99,13 @@ def dataset_report(
     findings = run_checks(database, dataset)
     left_out, decided = exclusions.said(database, chosen), exclusions.decisions(database, dataset)
     shares, bounds = stall_shares(database, chosen), verdicts(database, chosen)
+    judged = verdict.judge(database, matrices, limit)
     results = evaluations_of(database, dataset, chosen)
-    asked = _ask(database, model_id, chosen, jobs) if model_id else None
+    asked = _ask(database, model_id, chosen, jobs, limit) if model_id else None
     alone = [] if any(matrix.n for matrix in matrices) else _alone(database, dataset, chosen)
     parts = [
         model.section(asked) if asked and "model" in kept else None,
+        verdict.section(judged, limit) if judged and "verdicts" in kept else None,
         interference.section(matrices) if "interference" in kept else None,
         nearest.section(alone) if "to-measure" in kept else None,
         stalls.section(shares, bounds, unavailable(database, chosen)) if "stalls" in kept else None,
@@ -110,7 +117,7 @@ def dataset_report(
     ]
     files = sources.sources(database, Filter(datasets=(dataset,)))
     said = model.sentence(asked) if asked else None
-    summary = [*([said] if said else []), *interference.summary(matrices)]
+    summary = [*([said] if said else []), *verdict.summary(judged, limit), *interference.summary(matrices)]
     summary += nearest.summary([(gpu, pairs) for gpu, pairs, _ in alone if len(pairs)])
     if len(bounds):
         summary.append(stalls.sentence(bounds))
@@ -141,6 +148,7 @@ def dataset_report(
                 mechanism=mechanisms,
                 model=[model_id] if model_id else [],
                 job=jobs,
+                limit=[f"{limit:g}"],
                 contents=contents,
             ),
         ),
@@ -161,7 +169,7 @@ def chosen_contents(contents: Sequence[str], known: dict[str, str]) -> set[str]:
     return set(contents) if contents else set(known) - {"rows"}
 
 
-def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str]) -> ModelAnswer:
+def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str], limit: float) -> ModelAnswer:
     """Ask a model for its card, its view of the whole, and the set of jobs if there is one."""
     card = models.card(database, model_id)
     gpu = chosen.gpus[0] if chosen.gpus else card.gpus[0]
@@ -172,7 +180,7 @@ def _ask(database: Database, model_id: str, chosen: Filter, jobs: Sequence[str])
         importance = None
     if not jobs:
         return ModelAnswer(card, gpu, importance=importance)
-    predicted = models.predict(database, model_id, gpu, jobs, mechanism)
+    predicted = models.predict(database, model_id, gpu, jobs, mechanism, limit=limit)
     return ModelAnswer(card, gpu, predicted, explain.explain(database, model_id, gpu, jobs, mechanism), importance)
 
 

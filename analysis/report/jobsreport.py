@@ -9,6 +9,7 @@ from datetime import datetime
 
 from analysis.errors import NotEnoughDataError
 from analysis.interference.checks import run_checks
+from analysis.interference.decision import LIMIT
 from analysis.predict.advise import changes
 from analysis.predict.advise.measure_next import command as measuring
 from analysis.predict.advise.neighbours import nearest_runs
@@ -50,7 +51,7 @@ def prediction_report(
     gpu: str | None = None,
     mechanism: str | None = None,
     caps: Sequence[float] = (),
-    limit: float = 1.2,
+    limit: float = LIMIT,
     contents: Sequence[str] = (),
     now: datetime | None = None,
 ) -> ReportDocument:

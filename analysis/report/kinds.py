@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from analysis.errors import UsageError
+from analysis.interference.decision import LIMIT
 from analysis.report import build, jobsreport, modelreports, stallreport
 from analysis.report.document import ReportDocument
 from analysis.store.database import Database
@@ -92,7 +93,7 @@ class Wanted:
     model_id: str | None = None
     jobs: tuple[str, ...] = ()
     caps: tuple[float, ...] = ()
-    limit: float = 1.2
+    limit: float = LIMIT
     contents: tuple[str, ...] = field(default=())
 
 
@@ -136,7 +137,7 @@ def make(database: Database, wanted: Wanted, *, now: datetime | None = None) -> 
         )
     return build.dataset_report(
         database, wanted.dataset, gpus=wanted.gpus, mechanisms=wanted.mechanisms, model_id=wanted.model_id,
-        jobs=wanted.jobs, contents=wanted.contents, now=now,
+        jobs=wanted.jobs, limit=wanted.limit, contents=wanted.contents, now=now,
     )  # fmt: skip
 
 

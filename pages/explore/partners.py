@@ -4,6 +4,7 @@ import streamlit as st
 
 from analysis.interference.matrix import slowdown_matrix
 from analysis.interference.partners import sensitivity_and_pressure
+from analysis.predict.models.judged import judged_pairs
 from analysis.store.queries import sources
 from analysis.ui.parts import interference, partners
 from analysis.ui.shell import empty, filters, frame
@@ -32,7 +33,7 @@ def page() -> None:
             "Job", jobs, index=None, key="job", placeholder="All pairs", bind="query-params", persist_state="session"
         )
     job = job if job in jobs else None
-    pairs = cached(partners.judged, database(), name, gpu, matrix.mechanism, job, limit)
+    pairs = cached(judged_pairs, database(), name, gpu, matrix.mechanism, limit, job)
     kept = set(cached(sources.workloads, database(), chosen)["workload"])
     pairs = pairs[pairs["partner"].isin(kept) & (pairs["workload"].isin(kept) | (pairs["workload"] == job))]
     with heading:

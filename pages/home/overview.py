@@ -4,13 +4,16 @@ import pandas as pd
 import streamlit as st
 
 from analysis.charts.coverage_grid import coverage_grid
+from analysis.charts.slowdown_heatmap import MOST
 from analysis.charts.theme import alt_text
 from analysis.interference.checks import run_checks
-from analysis.store.queries import sources
+from analysis.interference.matrix import slowdown_matrix
+from analysis.predict.models.judged import in_short, judged_pairs
+from analysis.store.queries import coruns, sources
 from analysis.ui.parts.next_step import answerable, next_step
 from analysis.ui.shell import empty, filters, frame, navigation, sample
 from analysis.ui.shell.columns import configured
-from analysis.ui.shell.markdown import plain
+from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database, theme
 
 PAGE_OF = {
@@ -95,6 +98,23 @@ def summary(name: str, counts: dict[str, int], choices: dict[str, list[str]]) ->
     return f"{plain(name)} holds {what} of **{frame.count(counts['workloads'], 'workload')}** {where}."
 
 
+def verdicts(name: str) -> None:
+    """Say how many pairs may share at the limit, as every other page says it, with the way to them."""
+    places = cached(coruns.gpus_and_mechanisms, database(), name)
+    if places.empty:
+        return
+    first = places.sort_values("runs", ascending=False, kind="stable").iloc[0]
+    gpu, mechanism = str(first["gpu"]), str(first["mechanism"])
+    matrix = cached(slowdown_matrix, database(), name, gpu, mechanism)
+    if not matrix.n or len(matrix.workloads) > MOST:
+        return
+    limit = filters.limit()
+    pairs = cached(judged_pairs, database(), name, gpu, mechanism, limit)
+    with st.container(horizontal=True, vertical_alignment="center", key="verdicts"):
+        st.markdown(sentence(in_short(pairs, gpu, limit, simulated=matrix.simulated), 400))
+        navigation.link("partners", "Who may share", dataset=name)
+
+
 def page() -> None:
     name = filters.dataset()
     if name is None:
@@ -104,6 +124,7 @@ def page() -> None:
     based = cached(sources.basis, database(), name)
     frame.header("What do I have and what can I ask?", filters.chosen("dataset"), simulated=based["simulated"] > 0)
     frame.answer(summary(name, counts, filters.options(name)))
+    verdicts(name)
     step(counts)
     findings = cached(run_checks, database(), name)
     cards(counts, len(findings))

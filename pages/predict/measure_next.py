@@ -36,7 +36,9 @@ def choices(name: str) -> measure_next.Request | None:
                 st.selectbox("Mechanism", [str(one) for one in here["mechanism"]], key="next-mechanism", width=240)
             )
         runs = st.number_input("Runs to choose", 1, 20, 5, key="next-runs", width=150)
-    return measure_next.Request(name, str(workload), int(runs), str(gpu), mechanism) if workload else None
+    if not workload:
+        return None
+    return measure_next.Request(name, str(workload), int(runs), str(gpu), mechanism, filters.limit())
 
 
 def page() -> None:
@@ -67,10 +69,11 @@ def page() -> None:
     frame.chart(figure, name="expected-error", alt=alt_text(figure), table=plan.table(), columns=measure_next.COLUMNS)
     frame.subheading("In this order")
     frame.data(
-        plan.table()[["rank", "co_workload", "expected_error", "gain", "random_error", "command"]],
+        plan.table()[list(measure_next.SHOWN)],
         name="measure-next",
         columns=measure_next.COLUMNS,
     )
+    st.caption(f"Verdicts are what every page says today at the limit of {request.limit:g} x.")
     st.caption("Expected by the direct view of the default predictor; noise of the measurement itself is not in it.")
     st.code(chosen[0].command, language="sh", wrap_lines=True)
     checked(request)

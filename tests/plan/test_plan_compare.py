@@ -45,17 +45,19 @@ def test_without_measurements_there_is_no_oracle() -> None:
     assert "oracle" not in {one.rule for one in compare(plan, figures, draws=3)}
 
 
-def _one(slow: tuple[float, float], high: tuple[float, float] | None = None, **more: object) -> SetFigures:
-    ends = high or (None, None)
-    return SetFigures(("a", "b"), slow, (1.0, 1.0) if high else ends, ends, "counters", **more)  # type: ignore[arg-type]
+def _one(slow: tuple[float, float], within: float | None = None, **more: object) -> SetFigures:
+    nothing = (None, None)
+    chance = (lambda limits: (within, 40)) if within is not None else None
+    return SetFigures(("a", "b"), slow, nothing, nothing, "counters", chance=chance, **more)  # type: ignore[arg-type]
 
 
 def test_the_answer_follows_the_probability() -> None:
-    assert decide(_one((1.05, 1.05), (1.08, 1.08)), 1.2).verdict == "share"
-    assert decide(_one((1.5, 1.05), (1.6, 1.08)), 1.2).verdict == "don't"
-    assert decide(_one((1.19, 1.05), (1.3, 1.08)), 1.2).verdict == "measure first"
+    assert decide(_one((1.05, 1.05), 0.95), 1.2).verdict == "share"
+    assert decide(_one((1.5, 1.05), 0.02), 1.2).verdict == "don't"
+    assert decide(_one((1.19, 1.05), 0.55), 1.2).verdict == "measure first"
     assert decide(_one((1.05, 1.05)), 1.2).verdict == "measure first"
-    assert decide(_one((1.05, 1.05), (1.08, 1.08), beyond=True), 1.2).verdict == "measure first"
-    assert decide(_one((1.05, 1.05), (1.08, 1.08), doubted=True), 1.2).verdict == "measure first"
+    assert decide(_one((1.05, 1.05), 0.95, beyond=True), 1.2).verdict == "measure first"
+    assert decide(_one((1.05, 1.05), 0.95, doubtful=("a",)), 1.2).verdict == "measure first"
+    assert decide(_one((1.05, 1.05), 0.95), 1.2, "unknown").verdict == "measure first"
     assert decide(_one((float("nan"), 1.0)), 1.2).verdict == "measure first"
     assert FixedFigures([]).of("G", [("a", "b")])["a", "b"].evidence == "none"

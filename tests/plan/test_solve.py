@@ -199,7 +199,10 @@ def test_a_cancelled_search_keeps_the_best_so_far() -> None:
 @pytest.mark.parametrize("risk", ["upper", "probability"])
 def test_risk_prefers_the_surer_pair(risk: str) -> None:
     def one(a: str, b: str, slow: float, high: float) -> SetFigures:
-        return SetFigures((a, b), (slow, slow), (1.0, 1.0), (high, high), "counters")
+        within = 0.95 if high < 1.2 else 0.4
+        return SetFigures(
+            (a, b), (slow, slow), (1.0, 1.0), (high, high), "counters", chance=lambda limits: (within, 40)
+        )
 
     rows = [one("a", "b", 1.05, 3.0), one("a", "c", 1.1, 1.12), one("b", "c", 1.1, 1.12)]
     jobs = tuple(Job(name, name, memory_mib=10.0) for name in "abc")
@@ -209,6 +212,7 @@ def test_risk_prefers_the_surer_pair(risk: str) -> None:
 
 
 def test_a_prediction_from_a_doubted_baseline_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.interference import ran
     from analysis.plan import sets
     from analysis.predict.models import models
     from analysis.store.database import Database
@@ -220,7 +224,7 @@ def test_a_prediction_from_a_doubted_baseline_is_doubted(monkeypatch: pytest.Mon
         model = models.train(database, "syn", predictor="effects")
         asked = [("alpha-b2", "beta-b2", "gamma-b2"), ("beta-b2", "beta-b8", "gamma-b2")]
         for doubtful in (set(), {("V100-32GB", "alpha-b2")}):
-            monkeypatch.setattr(sets, "flagged_workloads", lambda *_, doubtful=doubtful: doubtful)
+            monkeypatch.setattr(ran, "flagged_workloads", lambda *_, doubtful=doubtful: doubtful)
             found = sets.LibraryFigures(database, "syn", None, model.model_id).of("V100-32GB", asked)
-            assert [found[one].doubted for one in asked] == [bool(doubtful), False]
+            assert [bool(found[one].doubtful) for one in asked] == [bool(doubtful), False]
         assert sets.decide(found[asked[0]], 5.0).verdict == "measure first"

@@ -120,9 +120,19 @@ def test_plan_is_refused_with_a_cure(database: Database) -> None:
         measure_next(database, "syn", "nobody")
     with pytest.raises(UsageError):
         measure_next(database, "syn", "alpha-b2", 0)
-    make(database, dataset="small", names=NAMES[:3])
-    with pytest.raises(NotEnoughDataError, match="a choice needs 30"):
-        measure_next(database, "small", "alpha-b2")
+
+
+def test_few_runs_choose_too_and_say_that_no_score_stands_behind_it(database: Database) -> None:
+    make(database, names=NAMES[:4])
+    _without_most_of(database, NAMES[0])
+    plan = measure_next(database, "syn", NAMES[0], 1, limit=1.3)
+    assert len(plan.suggestions) == 1
+    assert "fewer than 30" in plan.notes[0]
+    assert plan.suggestions[0].verdict in {"share", "don't", "measure first"}
+    assert plan.limit == 1.3
+    make(database, dataset="single", names=NAMES[:1])
+    with pytest.raises(NotEnoughDataError, match="a choice needs 2"):
+        measure_next(database, "single", NAMES[0])
 
 
 def test_trial_compares_the_choice_with_lots_on_the_same_workloads(database: Database) -> None:

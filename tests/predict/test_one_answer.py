@@ -9,10 +9,17 @@ from typing import Any
 import pytest
 
 from analysis.interference.joining import joining
-from analysis.interference.partners import safe_partners
+from analysis.interference.matrix import slowdown_matrix
+from analysis.plan.planner import with_measured_peaks
+from analysis.plan.problem import Job, gpu_kind, memory_of
+from analysis.plan.sets import LibraryFigures, decide
+from analysis.predict.advise.measure_next import measure_next
 from analysis.predict.models import models, unanswered
+from analysis.predict.models.judged import in_short, judged_pairs
 from analysis.predict.models.manifest import Manifest
 from analysis.predict.models.many import answers, guess_of
+from analysis.report.document import Table
+from analysis.report.sections import verdict
 from analysis.store.database import Database
 from analysis.ui.api import operations, questions
 from tests.predict.conftest import WORKLOADS, make
@@ -25,6 +32,9 @@ TRIPLES = [
     ("beta-b2", "beta-b8", "delta-b4"), ("alpha-b2", "delta-b4", "gamma-b8"), ("alpha-b2", "alpha-b2", "alpha-b2"),
 ]  # fmt: skip
 SETS = [*PAIRS, *TRIPLES]
+
+#: Those that are asked in the ways that read the data set anew for every set.
+JOINED = [PAIRS[0], PAIRS[-1], *TRIPLES[:3]]
 FIELDS = ("verdict", "why", "worst", "within_limit", "limit", "n", "evidence", "memory")
 
 
@@ -66,24 +76,60 @@ def test_every_way_of_asking_gives_one_answer(asked: tuple[Database, Manifest], 
     name = card.model_id if model == "trained" else unanswered.model_id_of("syn")
     guess = guess_of(database, name, GPU, HOW, limit)
     at_once = answers(database, name, GPU, SETS, HOW, limit)
-    pairs = safe_partners(database, "syn", GPU, HOW, limit=limit, guess=guess)
+    pairs = judged_pairs(database, "syn", GPU, HOW, limit, model_id=name)
     both = {(pairs.at[at, "workload"], pairs.at[at, "partner"]): at for at in pairs.index}
+    figures = LibraryFigures(database, "syn", HOW, name)
+    kind = gpu_kind(GPU, 1)
     for jobs, many in zip(SETS, at_once, strict=True):
-        one = models.predict(database, name, "V100", jobs, HOW, limit=limit)[0]
-        here = _fields(one.to_json() | {"evidence": one.rests_on})
-        assert _fields(many.to_json()) == here, jobs
-        rest = questions.PredictQuestion(model=name, gpu=GPU, jobs=jobs, mechanism=HOW, limit=limit)
-        (operation,) = (found for found in operations.OPERATIONS if found.name == "predict")
-        over = operations.answer(operation, database, rest)[0]
-        assert _fields(over | {"evidence": over["rests_on"]}) == here, jobs
+        here = _fields(many.to_json())
+        names = tuple(sorted(jobs))
+        memory = memory_of(with_measured_peaks(database, "syn", (kind,), [Job(job, job) for job in names]), kind)
+        planned = decide(figures.of(GPU, [names])[names], limit, memory)
+        assert _fields(vars(planned) | {"memory": memory}) == here, jobs
         if len(jobs) == 2:
             at = both.get(jobs, both.get(jobs[::-1]))
             assert _fields(pairs.loc[at].to_dict() | {"worst": pairs.at[at, "figure"]}) == here, jobs
-        if len(jobs) == 2 and jobs not in PAIRS[:2]:
+        one = models.predict(database, name, "V100", jobs, HOW, limit=limit)[0]
+        assert _fields(one.to_json() | {"evidence": one.rests_on}) == here, jobs
+        if jobs not in JOINED:
             continue
+        rest = questions.PredictQuestion(model=name, gpu=GPU, jobs=jobs, mechanism=HOW, limit=limit)
+        over = operations.answer(_operation("predict"), database, rest)[0]
+        assert _fields(over | {"evidence": over["rests_on"]}) == here, jobs
         table = joining(database, "syn", GPU, HOW, jobs[:-1], limit=limit, guess=guess)
-        row = table[table["partner"] == jobs[-1]].iloc[0].to_dict()
-        assert _fields(row, "worst") == here, jobs
+        assert _fields(table[table["partner"] == jobs[-1]].iloc[0].to_dict()) == here, jobs
+        join = questions.JoinQuestion(
+            gpu=GPU, workload=jobs[-1], running=jobs[:-1], dataset="syn", model=name, mechanism=HOW, limit=limit,
+            reserve=0.0,
+        )  # fmt: skip
+        joins = operations.answer(_operation("may-join"), database, join)
+        for field in ("verdict", "why", "evidence", "memory", "limit"):
+            assert joins[field] == here[field], (jobs, field)
+        assert joins["probability"] == pytest.approx(here["within_limit"])
+
+
+def test_reports_and_suggestions_say_the_same(asked: tuple[Database, Manifest]) -> None:
+    database, card = asked
+    pairs = judged_pairs(database, "syn", GPU, HOW, 1.4, model_id=card.model_id)
+    said = {
+        tuple(sorted((row["workload"], row["partner"]))): (row["verdict"], row["why"])
+        for row in pairs.to_dict("records")
+    }
+    matrix = slowdown_matrix(database, "syn", GPU, HOW)
+    (judged,) = verdict.judge(database, [matrix], 1.4)
+    assert verdict.summary([judged], 1.4) == [in_short(pairs, GPU, 1.4, simulated=matrix.simulated)]
+    table = next(block for block in verdict.section([judged], 1.4).blocks if isinstance(block, Table))
+    keys = [column.key for column in table.columns]
+    for row in (dict(zip(keys, cells, strict=True)) for cells in table.rows):
+        assert (row["verdict"], row["why"]) == said[tuple(sorted((str(row["workload"]), str(row["partner"]))))]
+    plan = measure_next(database, "syn", SETS[3][0], 2, GPU, HOW, limit=1.4)
+    for one in plan.suggestions:
+        assert (one.verdict, one.why) == said[tuple(sorted((one.workload, one.co_workload)))]
+
+
+def _operation(name: str) -> operations.Operation:
+    (found,) = (one for one in operations.OPERATIONS if one.name == name)
+    return found
 
 
 def test_the_measurement_is_the_figure(asked: tuple[Database, Manifest]) -> None:
@@ -102,7 +148,7 @@ def test_triples_are_composed_without_a_model(asked: tuple[Database, Manifest]) 
     assert found[0].worst == pytest.approx(max(one.slowdown for one in found))
 
 
-def _fields(row: dict[str, Any], *_: str) -> dict[str, Any]:
+def _fields(row: dict[str, Any]) -> dict[str, Any]:
     """Return the compared fields; figures to ten digits, nothing as None."""
     found = {}
     for name in FIELDS:

@@ -86,7 +86,8 @@ def test_the_matrix_is_that_of_the_engine(filled: Database, document: ReportDocu
 
 
 def test_every_part_is_there_with_what_it_rests_on(document: ReportDocument) -> None:
-    assert [section.key for section in document.sections] == ["interference", "stalls", "checks", "evaluation"]
+    keys = [section.key for section in document.sections]
+    assert keys == ["verdicts", "interference", "stalls", "checks", "evaluation"]
     assert {source.file for source in document.sources} == {"coruns.csv", *(f"{job}.csv" for job in files.PROFILED)}
     assert all(len(source.sha256) == 64 for source in document.sources)
     assert document.provenance == "measured"

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import NotEnoughDataError, NotFoundError, UsageError
+from analysis.interference.decision import LIMIT, usual_limit
 from analysis.numbers import significant
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.evaluate import LEAST_RUNS
@@ -20,6 +21,8 @@ from analysis.predict.frame import features
 from analysis.predict.frame import profiles as solo_profiles
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.frame.schema import Floats, Ints
+from analysis.predict.models.activemodel import answering
+from analysis.predict.models.many import answers
 from analysis.predict.predictors.pairgp import take
 from analysis.predict.predictors.structured import StructuredGP
 from analysis.reference.mechanism_names import MPS
@@ -30,6 +33,9 @@ from analysis.store.queries.sources import require_dataset
 
 #: Random choices that stand beside the active one.
 DRAWS = 50
+
+#: Measured runs without which there is nothing to choose by.
+_LEAST = 2
 
 #: Mean of the absolute value of a standard normal variable: standard deviation to expected absolute error.
 _HALF_NORMAL = float(np.sqrt(2.0 / np.pi))
@@ -183,6 +189,9 @@ class Suggestion:
         The same after as many runs chosen by lot, percent.
     command : str
         How to measure it.
+    verdict, why, worst, within_limit
+        What is said of the two today, as everywhere: the decision at the limit, its reason, the largest S, and the
+        probability in percent that both stay within the limit.
     """
 
     rank: int
@@ -192,6 +201,10 @@ class Suggestion:
     gain: float
     random_error: float
     command: str
+    verdict: str = "measure first"
+    why: str = ""
+    worst: float | None = None
+    within_limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -218,6 +231,8 @@ class Plan:
         The best first.
     notes : tuple of str
         What to bear in mind.
+    limit : float
+        That of the verdicts on the suggested pairs.
     """
 
     dataset: str
@@ -232,6 +247,7 @@ class Plan:
     runs: int
     suggestions: tuple[Suggestion, ...]
     notes: tuple[str, ...]
+    limit: float = LIMIT
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -250,6 +266,7 @@ def measure_next(
     gpu: str | None = None,
     mechanism: str | None = None,
     progress: Progress | None = None,
+    limit: float | None = None,
 ) -> Plan:
     """Choose the co-runs of a workload whose measurement lowers the error of its predictions most.
 
@@ -267,6 +284,8 @@ def measure_next(
         Where and how; by default those with the most measured runs.
     progress : callable, optional
         As in `evaluate.evaluate`.
+    limit : float, optional
+        That of the verdicts on the chosen pairs; by default that of the settings.
 
     Returns
     -------
@@ -278,7 +297,7 @@ def measure_next(
     NotFoundError
         If nothing is known of the workload.
     NotEnoughDataError
-        With fewer than 30 measured runs to learn from, or when every pair of it is measured.
+        With fewer than two measured runs to learn from, or when every pair of it is measured.
     UsageError
         If `runs` is below 1.
     """
@@ -287,9 +306,9 @@ def measure_next(
     require_dataset(database, dataset)
     where, how = _place(database, dataset, gpu, mechanism)
     frame = features.build(database, dataset, [where], [how])
-    if frame.runs < LEAST_RUNS:
+    if frame.runs < _LEAST:
         raise NotEnoughDataError(
-            f"data set {dataset} has {frame.runs} measured runs on {where} under {how}; a choice needs {LEAST_RUNS}",
+            f"data set {dataset} has {frame.runs} measured runs on {where} under {how}; a choice needs {_LEAST}",
             "Measure pairs of workloads that you have first, each beside at least two others.",
         )
     table = solo_profiles.collect(database, dataset)
@@ -315,11 +334,17 @@ def measure_next(
     lot = at_random(weighed, len(chosen))
     before = expected_error(weighed)
     suggestions, last = [], before
-    for rank, ((number, error), by_lot) in enumerate(zip(chosen, lot, strict=True), start=1):
+    most = usual_limit() if limit is None else limit
+    pairs = [(workload, open_names[number]) for number, _ in chosen]
+    said = answers(database, answering(database, dataset), where, pairs, how, most)
+    for rank, ((number, error), by_lot, one) in enumerate(zip(chosen, lot, said, strict=True), start=1):
         partner = open_names[number]
         suggestions.append(
-            Suggestion(rank, workload, partner, error, last - error, by_lot, command(workload, partner, how))
-        )
+            Suggestion(
+                rank, workload, partner, error, last - error, by_lot, command(workload, partner, how),
+                one.decision.verdict, one.decision.why, one.decision.worst, one.decision.within_limit,
+            )
+        )  # fmt: skip
         last = error
     here = table.index.isin([(where, workload)]).any()
     known = bool(here) and bool(table.loc[[(where, workload)]].select_dtypes("number").notna().to_numpy().any())
@@ -335,6 +360,7 @@ def measure_next(
         simulated=frame.simulated,
         runs=frame.runs,
         suggestions=tuple(suggestions),
+        limit=most,
         notes=_notes(known, workload, where, frame),
     )
 
@@ -417,6 +443,10 @@ def _measured_partners(database: Database, dataset: str, gpu: str, mechanism: st
 
 def _notes(profiled: bool, workload: str, gpu: str, frame: TrainingFrame) -> tuple[str, ...]:
     notes = []
+    if frame.runs < LEAST_RUNS:
+        notes.append(
+            f"{frame.runs} runs, fewer than {LEAST_RUNS}: the order is a first guess, and no score says how good it is."
+        )
     if not profiled:
         notes.append(
             f"Nothing is known of {workload} alone on {gpu}: the choice rests on its name. A profile of it alone costs "

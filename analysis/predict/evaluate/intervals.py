@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,9 @@ class Calibration:
         scale = self._scale(predicted, deviation)
         return predicted + self.below * scale, predicted + self.above * scale
 
-    def within(self, predicted: Floats, bound: float, deviation: Floats | None = None) -> tuple[float, int] | None:
+    def within(
+        self, predicted: Floats, bound: float | Floats, deviation: Floats | None = None
+    ) -> tuple[float, int] | None:
         """Return the probability that every member of one set stays within a bound.
 
         The conformal predictive distribution of the set: each left-out set's residuals, scaled to these predictions,
@@ -82,8 +85,8 @@ class Calibration:
         ----------
         predicted : ndarray, shape (members,)
             ln S of one set.
-        bound : float
-            ln S that none may exceed.
+        bound : float or ndarray
+            ln S that none may exceed, or that each may not.
         deviation : ndarray, optional
             The predictions' standard deviations, where they count.
 
@@ -92,18 +95,27 @@ class Calibration:
         (float, int) or None
             The probability and the number of left-out sets behind it; None with too few.
         """
-        k = len(predicted)
-        chosen = [one for one in self.together if len(one) == k]
-        if len(chosen) < LEAST_RESIDUALS:
-            # A larger set gives the residuals of its first members, a smaller one its worst to those it lacks.
-            chosen = [[*one[:k], *[max(one)] * (k - len(one))] for one in self.together]
+        chosen = self._of_size(len(predicted))
         if len(chosen) < LEAST_RESIDUALS:
             return None
         order = np.argsort(-predicted, kind="stable")
-        scale = self._scale(predicted, deviation)
-        outcomes = predicted[order] + np.asarray(chosen, dtype=np.float64) * scale[order]
-        good = int((outcomes <= bound).all(axis=1).sum())
+        room = (bound - predicted) / np.maximum(self._scale(predicted, deviation), 1e-12)
+        good = int((chosen <= room[order]).all(axis=1).sum())
         return (good + 0.5) / (len(chosen) + 1), len(chosen)
+
+    def _of_size(self, k: int) -> Floats:
+        """Return the residuals of left-out sets as sets of k, one a row; a plan asks for them by the ten thousand."""
+        if k not in self._sizes:
+            chosen = [one for one in self.together if len(one) == k]
+            if len(chosen) < LEAST_RESIDUALS:
+                # A larger set gives the residuals of its first members, a smaller one its worst to those it lacks.
+                chosen = [[*one[:k], *[max(one)] * (k - len(one))] for one in self.together]
+            self._sizes[k] = np.asarray(chosen, dtype=np.float64)
+        return self._sizes[k]
+
+    @cached_property
+    def _sizes(self) -> dict[int, Floats]:
+        return {}
 
     def _scale(self, predicted: Floats, deviation: Floats | None) -> Floats:
         if not self.by_deviation:

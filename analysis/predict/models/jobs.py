@@ -161,7 +161,7 @@ def predict_jobs(
     found = gather(database, manifest, gpu, jobs, mechanism, dataset, caps)
     predicted = np.asarray(estimator.predict(found.X), dtype=np.float64)
     reasons = [(*found.notes, *outside(manifest, found.X.iloc[[row]])) for row in range(len(jobs))]
-    protocol = protocol_of(manifest, jobs)
+    protocol = protocol_of(frozenset(manifest.workloads), jobs)
     # Sets of a size that never ran have nothing to calibrate on.
     calibration = manifest.calibrated(protocol) if found.calibrated and len(jobs) in manifest.k else None
     lows: list[float | None] = [None] * len(jobs)
@@ -288,9 +288,13 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def protocol_of(manifest: Manifest, jobs: Sequence[str]) -> str:
-    """Return the protocol whose left-out groups resemble this set."""
-    return "unseen-pair" if set(jobs) <= set(manifest.workloads) else "leave-one-workload-out"
+#: Protocols whose left-out groups resemble sets of known jobs, and sets with a new one.
+PROTOCOLS = ("unseen-pair", "leave-one-workload-out")
+
+
+def protocol_of(learnt: frozenset[str], jobs: Sequence[str]) -> str:
+    """Return the protocol whose left-out groups resemble a set, by the jobs that the model has learnt from."""
+    return PROTOCOLS[0] if learnt.issuperset(jobs) else PROTOCOLS[1]
 
 
 def _peaks(database: Database, found: Gathered, jobs: Sequence[str]) -> tuple[list[float], list[str | None]]:

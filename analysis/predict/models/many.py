@@ -15,16 +15,21 @@ from analysis.interference.decision import LIMIT, Case, Decision, Forecast, Gues
 from analysis.interference.memory import Memory, capacity, memory_fit, peaks
 from analysis.interference.ran import ran_sets
 from analysis.predict.evaluate.folding import deviation_of
+from analysis.predict.evaluate.intervals import Calibration
 from analysis.predict.frame import profiles, whitebox_sets
 from analysis.predict.frame.features import rows_for_sets
+from analysis.predict.frame.schema import Floats
 from analysis.predict.frame.terms import WHITE_BOX
 from analysis.predict.models import evidence as tier
 from analysis.predict.models import models
 from analysis.predict.models.composing import composed
-from analysis.predict.models.jobs import forecast_of, outside_rows, protocol_of, read_quantities
+from analysis.predict.models.jobs import PROTOCOLS, forecast_of, outside_rows, protocol_of, read_quantities
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus as reference
 from analysis.store.database import Database
+
+#: Sets that are predicted at once.
+_BLOCK = 10_000
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,56 @@ def guess_of(database: Database, model_id: str, gpu: str, mechanism: str, limit:
     return guess
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """What a model says of one set, ready to be held against any limit.
+
+    Attributes
+    ----------
+    logs : ndarray, shape (members,)
+        Predicted ln S.
+    deviation : ndarray or None
+        Their standard deviations, where the calibration is scaled by them.
+    calibration : Calibration or None
+        That of the left-out groups which resemble the set; None where none covers it.
+    extrapolating : bool
+        Whether the set goes beyond what the model has seen.
+    runs : int
+        Runs behind the model.
+    evidence : str
+        Weakest evidence of the jobs' profiles.
+    """
+
+    logs: Floats
+    deviation: Floats | None
+    calibration: Calibration | None
+    extrapolating: bool
+    runs: int
+    evidence: str
+
+    @property
+    def slowdowns(self) -> tuple[float, ...]:
+        """S of each member; NaN where the model has no figure."""
+        return tuple(np.exp(self.logs).tolist())
+
+    def chance(self, limits: float | Sequence[float]) -> tuple[float, int] | None:
+        """Return the probability that every member stays within its limit, and the left-out sets behind it."""
+        if self.calibration is None:
+            return None
+        return self.calibration.within(self.logs, np.log(np.asarray(limits, dtype=np.float64)), self.deviation)
+
+    def ends(self) -> tuple[Floats, Floats] | None:
+        """Return the ends of the interval of each S; None without a calibration."""
+        if self.calibration is None:
+            return None
+        low, high = self.calibration.interval(self.logs, self.deviation)
+        return np.exp(low), np.exp(high)
+
+    def at(self, limit: float) -> Forecast:
+        """Return what it says at a limit."""
+        return forecast_of(np.exp(self.logs), self.chance(limit), self.runs, self.extrapolating, self.evidence)
+
+
 def forecast_sets(
     database: Database,
     manifest: Manifest,
@@ -172,6 +227,26 @@ def forecast_sets(
     strange : bool
         Whether the model has not seen the GPU.
     """
+    seen = foresee(database, manifest, estimator, gpu, mechanism, sets, strange=strange)
+    found = [one.at(limit) for one in seen]
+    lacking = [place for place, one in enumerate(found) if not one.known]
+    pairs = composed(database, (manifest.dataset,), gpu, mechanism, [sets[at] for at in lacking])
+    for place, one in zip(lacking, pairs, strict=True):
+        found[place] = one
+    return found
+
+
+def foresee(
+    database: Database,
+    manifest: Manifest,
+    estimator: Any,
+    gpu: str,
+    mechanism: str,
+    sets: Sequence[tuple[str, ...]],
+    *,
+    strange: bool = False,
+) -> list[Foreseen]:
+    """Ask a loaded model about many sets, whatever the limit; parameters as `forecast_sets`."""
     if not sets:
         return []
     table = profiles.collect(database, manifest.dataset)
@@ -184,9 +259,6 @@ def forecast_sets(
             f"there is no workload {unknown[0]!r} in data set {manifest.dataset}",
             "Import its profile, or take the set out.",
         )
-    X = rows_for_sets(table, list(sets), gpu, mechanism)
-    predicted = np.asarray(estimator.predict(X), dtype=np.float64)
-    beyond = outside_rows(manifest, X)
     read = read_quantities(manifest)
     blank = pd.Series(np.nan, index=table.columns, dtype=object)
     places = {key: row for row, key in enumerate(table.index)}
@@ -195,28 +267,32 @@ def forecast_sets(
         for job in dict.fromkeys(job for one in sets for job in one)
     }
     apart = strange or mechanism not in manifest.mechanisms
-    deviations: dict[str, Any] = {}
-    found, start = [], 0
-    for jobs in sets:
-        rows = slice(start, start + len(jobs))
-        start += len(jobs)
-        protocol = protocol_of(manifest, jobs)
-        covered = not apart and manifest.runs > 0 and len(jobs) in manifest.k
-        calibration = manifest.calibrated(protocol) if covered else None
-        chance = None
-        if calibration is not None:
-            if protocol not in deviations:
+    learnt = frozenset(manifest.workloads)
+    calibrations = {name: manifest.calibrated(name) for name in PROTOCOLS}
+    found: list[Foreseen] = []
+    for first in range(0, len(sets), _BLOCK):
+        block = list(sets[first : first + _BLOCK])
+        X = rows_for_sets(table, block, gpu, mechanism)
+        predicted = np.asarray(estimator.predict(X), dtype=np.float64)
+        beyond = outside_rows(manifest, X)
+        deviations: dict[str, Floats | None] = {}
+        start = 0
+        for jobs in block:
+            rows = slice(start, start + len(jobs))
+            start += len(jobs)
+            protocol = protocol_of(learnt, jobs)
+            covered = not apart and manifest.runs > 0 and len(jobs) in manifest.k
+            calibration = calibrations[protocol] if covered else None
+            if calibration is not None and protocol not in deviations:
                 deviations[protocol] = deviation_of(estimator, X, calibration)
-            spread = deviations[protocol]
-            chance = calibration.within(predicted[rows], float(np.log(limit)), None if spread is None else spread[rows])
-        new = read is not None and not set(jobs) <= set(manifest.workloads)
-        guessed = new and any(tiers[job] == "none" for job in jobs)
-        strayed = bool(beyond[rows].any()) or apart or (manifest.runs > 0 and not covered) or guessed
-        weakest = tier.weakest([tiers[job] for job in jobs])
-        found.append(forecast_of(np.exp(predicted[rows]), chance, manifest.runs, strayed, weakest))
-    lacking = [place for place, one in enumerate(found) if not one.known]
-    for place, one in zip(
-        lacking, composed(database, (manifest.dataset,), gpu, mechanism, [sets[at] for at in lacking]), strict=True
-    ):
-        found[place] = one
+            spread = deviations[protocol] if calibration is not None else None
+            new = read is not None and not learnt.issuperset(jobs)
+            guessed = new and any(tiers[job] == "none" for job in jobs)
+            strayed = bool(beyond[rows].any()) or apart or (manifest.runs > 0 and not covered) or guessed
+            found.append(
+                Foreseen(
+                    predicted[rows], None if spread is None else spread[rows], calibration, strayed, manifest.runs,
+                    tier.weakest([tiers[job] for job in jobs]),
+                )
+            )  # fmt: skip
     return found

@@ -156,7 +156,13 @@ def _report(database: Database, asked: questions.ReportQuestion) -> Any:
         # Known before a long report is made, and not after.
         card(database, asked.model)
     document = dataset_report(
-        database, asked.dataset, gpus=asked.gpu, mechanisms=asked.mechanism, model_id=asked.model, jobs=asked.job
+        database,
+        asked.dataset,
+        gpus=asked.gpu,
+        mechanisms=asked.mechanism,
+        model_id=asked.model,
+        jobs=asked.job,
+        limit=asked.limit,
     )
     text = {"json": to_json, "html": to_html, "csv": to_csv}[asked.format](document)
     return Rendered(text, _MEDIA[asked.format], f"stallscope-report.{asked.format}")

@@ -91,6 +91,7 @@ class ReportQuestion(Question):
     gpu: tuple[Name, ...] = Field(default=(), max_length=32, description="Only this GPU; may be repeated.")
     mechanism: tuple[Name, ...] = Field(default=(), max_length=32, description="Only this one; may be repeated.")
     model: Name | None = Field(default=None, description="Add a trained model's card and reasons.")
+    limit: float = _LIMIT
     job: tuple[Name, ...] = Field(default=(), max_length=16, description="A job for the model to predict.")
 
 

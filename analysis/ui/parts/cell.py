@@ -15,9 +15,9 @@ from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, Slo
 from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs
 from analysis.interference.metrics import together_per_100
 from analysis.numbers import significant, slowdown
+from analysis.predict.models.judged import judged_pairs
 from analysis.stalls.shares import by_family, stall_shares
 from analysis.store.filters import Filter
-from analysis.ui.parts import partners
 from analysis.ui.shell import filters, frame, markdown
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.navigation import link
@@ -129,9 +129,7 @@ def _figures(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
 def _decision(matrix: SlowdownMatrix, slowed: str, beside: str) -> None:
     """Say the verdict on the pair at the limit, as every page says it."""
     limit = filters.limit()
-    table = cached(
-        partners.judged, database(), matrix.dataset, matrix.gpu, matrix.mechanism, min(slowed, beside), limit
-    )
+    table = cached(judged_pairs, database(), matrix.dataset, matrix.gpu, matrix.mechanism, limit, min(slowed, beside))
     row = table[table["partner"] == max(slowed, beside)]
     if row.empty:
         return

@@ -17,8 +17,21 @@ from analysis.ui.shell.columns import configured
 from analysis.ui.shell.resources import cached, database, jobs
 
 COLUMNS: dict[str, Any] = configured(
-    "rank", "workload", "co_workload", "expected_error", "gain", "random_error", "command"
+    "rank",
+    "workload",
+    "co_workload",
+    "verdict",
+    "within_limit",
+    "worst",
+    "expected_error",
+    "gain",
+    "random_error",
+    "command",
+    "why",
 )
+SHOWN = (
+    "rank", "co_workload", "verdict", "within_limit", "expected_error", "gain", "random_error", "why", "command",
+)  # fmt: skip
 CHECK_COLUMNS: dict[str, Any] = configured("workload/new", "pairs/measured", "none", "by_lot", "active/chosen")
 
 
@@ -31,6 +44,7 @@ class Request:
     runs: int
     gpu: str
     mechanism: str
+    limit: float
 
     def place(self) -> tuple[str, str, str, int]:
         """Return what a check depends on; the workload is not part of it."""
@@ -43,7 +57,7 @@ def plan(request: Request) -> Plan | str:
         with st.spinner("Weighing the co-runs…"):
             return cached(
                 measure_next, database(), request.dataset, request.workload, request.runs, request.gpu,
-                request.mechanism,
+                request.mechanism, limit=request.limit,
             )  # fmt: skip
     except StallScopeError as error:
         return f"{error.what[:1].upper()}{error.what[1:]}. {error.cure}"

@@ -15,10 +15,9 @@ from analysis.charts.theme import alt_text
 from analysis.errors import ModelRefusedError
 from analysis.interference.joining import COMPOSED_SET, MEASURED_SET, PREDICTED_SET, joining
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, SlowdownMatrix
-from analysis.interference.partners import never_meet, safe_partners
+from analysis.interference.partners import never_meet
 from analysis.interference.sets import by_k, composition, composition_errors, measured_sets
 from analysis.numbers import significant, slowdown
-from analysis.predict.models.activemodel import answering
 from analysis.predict.models.manifest import Manifest
 from analysis.predict.models.many import guess_of
 from analysis.reference.origin import evidence, word
@@ -187,14 +186,6 @@ def _joining(
         with suppress(ModelRefusedError):  # of another version: the pairs stand in
             guess = guess_of(opened, model, gpu, mechanism, limit)
     return joining(opened, dataset, gpu, mechanism or None, jobs, limit=limit, guess=guess)
-
-
-def judged(opened: Database, dataset: str, gpu: str, mechanism: str, job: str | None, limit: float) -> pd.DataFrame:
-    """Judge the pairs of a place, or the partners of one job; what answers for the data set stands in for runs."""
-    guess = None
-    with suppress(ModelRefusedError):
-        guess = guess_of(opened, answering(opened, dataset), gpu, mechanism, limit)
-    return safe_partners(opened, dataset, gpu, mechanism or None, limit=limit, workload=job, guess=guess)
 
 
 def _answer(found: pd.DataFrame, there: list[str], limit: float) -> str:

@@ -18,7 +18,7 @@ from analysis.numbers import significant
 from analysis.plan import exports, planner, wording
 from analysis.plan.jobs import JobList, parse_jobs
 from analysis.plan.problem import OBJECTIVES, RISKS, GpuKind, Job, gpu_kind
-from analysis.plan.sets import LibraryFigures
+from analysis.plan.sets import LibraryFigures, without_model
 from analysis.plan.solve import Plan
 from analysis.reference.columns import term
 from analysis.store.database import Database
@@ -89,7 +89,7 @@ def ask(dataset: str, places: Sequence[str]) -> Asked | None:
             listed = _jobs(dataset)
         with right:
             gpus = _gpus(places)
-            models = [MEASURED_ONLY, *(card.model_id for card in question.trained(dataset))]
+            models = [*(card.model_id for card in question.trained(dataset)), MEASURED_ONLY]
             model = st.selectbox("What was not measured is told by", models, key="plan-model", **_KEEP)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             k = st.selectbox("Jobs a GPU", ["2", "3", "4"], key="plan-k", width=130, **_KEEP)
@@ -113,7 +113,8 @@ def ask(dataset: str, places: Sequence[str]) -> Asked | None:
         ("over_limit", over),
         ("risk", risk),
     )
-    return Asked(dataset, listed, gpus, None if model in (None, MEASURED_ONLY) else str(model), options)
+    asked = without_model(dataset) if model in (None, MEASURED_ONLY) else str(model)
+    return Asked(dataset, listed, gpus, asked, options)
 
 
 def _jobs(dataset: str) -> JobList | None:

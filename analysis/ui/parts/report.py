@@ -65,7 +65,7 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
         return Wanted(kind.name, dataset, model_id=question.model_of(known).model_id)
     if kind.name == "prediction":
         return _set_of_jobs(kind, dataset, question.trained(dataset) or [cached(unanswered.card, database(), dataset)])
-    return Wanted(kind.name, dataset, gpus, mechanisms)
+    return Wanted(kind.name, dataset, gpus, mechanisms, limit=filters.limit())
 
 
 def _set_of_jobs(kind: ReportKind, dataset: str, known: list[Manifest]) -> Wanted:
