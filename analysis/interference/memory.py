@@ -76,6 +76,10 @@ def peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
         Index workload; peak_memory_mib and memory_kind. Solo measurements come first, then what a co-run stated for the
         member; workloads without either are absent.
     """
+    return database.cached("peak memory", (dataset, gpu), lambda: _peaks(database, dataset, gpu))
+
+
+def _peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     here = Filter(datasets=(dataset,), gpus=(gpu,))
     columns = ["workload", "peak_memory_mib", "memory_kind"]
     alone, beside = coruns.solos(database, here)[columns], coruns.members(database, here)[columns]

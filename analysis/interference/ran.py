@@ -97,8 +97,13 @@ def ran_sets(database: Database, datasets: Sequence[str], gpu: str, mechanism: s
     gpu, mechanism : str
         As stored.
     """
+    key = (tuple(datasets), gpu, mechanism)
+    return database.cached("sets that ran", key, lambda: _read(database, *key))
+
+
+def _read(database: Database, datasets: tuple[str, ...], gpu: str, mechanism: str) -> RanSets:
     flagged = frozenset(job for one in datasets for _, job in flagged_workloads(database, one, gpu))
-    members = coruns.members(database, Filter(tuple(datasets), (gpu,), (mechanism,)))
+    members = coruns.members(database, Filter(datasets, (gpu,), (mechanism,)))
     if members.empty:
         return RanSets({}, flagged)
     cap = members["thread_percentage"].astype(float).fillna(UNCAPPED)

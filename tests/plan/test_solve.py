@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,7 +213,6 @@ def test_risk_prefers_the_surer_pair(risk: str) -> None:
 
 
 def test_a_prediction_from_a_doubted_baseline_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.interference import ran
     from analysis.plan import sets
     from analysis.predict.models import models
     from analysis.store.database import Database
@@ -223,8 +223,10 @@ def test_a_prediction_from_a_doubted_baseline_is_doubted(monkeypatch: pytest.Mon
         make(database, names=names)
         model = models.train(database, "syn", predictor="effects")
         asked = [("alpha-b2", "beta-b2", "gamma-b2"), ("beta-b2", "beta-b8", "gamma-b2")]
-        for doubtful in (set(), {("V100-32GB", "alpha-b2")}):
-            monkeypatch.setattr(ran, "flagged_workloads", lambda *_, doubtful=doubtful: doubtful)
-            found = sets.LibraryFigures(database, "syn", None, model.model_id).of("V100-32GB", asked)
+        for doubtful in (frozenset(), frozenset({"alpha-b2"})):
+            there = replace(sets.ran_sets(database, ("syn",), "V100-32GB", "CUDA MPS"), flagged=doubtful)
+            with monkeypatch.context() as patch:
+                patch.setattr(sets, "ran_sets", lambda *_, there=there: there)
+                found = sets.LibraryFigures(database, "syn", None, model.model_id).of("V100-32GB", asked)
             assert [bool(found[one].doubtful) for one in asked] == [bool(doubtful), False]
         assert sets.decide(found[asked[0]], 5.0).verdict == "measure first"

@@ -34,7 +34,7 @@ TRIPLES = [
 SETS = [*PAIRS, *TRIPLES]
 
 #: Those that are asked in the ways that read the data set anew for every set.
-JOINED = [PAIRS[0], PAIRS[-1], *TRIPLES[:3]]
+JOINED = [PAIRS[0], TRIPLES[0], TRIPLES[3]]
 FIELDS = ("verdict", "why", "worst", "within_limit", "limit", "n", "evidence", "memory")
 
 
