@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.pages.files import GPU, PROFILED, coruns, profile
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = folder / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    # Somebody's own package of the name that the engine has in a checkout.
+    (site / "analysis").mkdir()
+    (site / "analysis" / "__init__.py").write_text("raise ImportError('this is somebody else's analysis')\n")
     return site
 
 
@@ -38,9 +43,9 @@ def test_assets_ride_in_the_wheel(installed: Path) -> None:
     wanted = [path.relative_to(ROOT) for path in (ROOT / "pages").rglob("*.py")]
     wanted += [path.relative_to(ROOT) for path in (ROOT / "data").rglob("*") if path.is_file()]
     wanted += [Path("app.py"), Path(".streamlit/config.toml")]
-    missing = [str(path) for path in wanted if not (installed / "analysis" / "_bundle" / path).exists()]
+    missing = [str(path) for path in wanted if not (installed / "stallscope" / "_bundle" / path).exists()]
     assert not missing
-    code = "from analysis.settings import asset; print(asset('app.py')); print(asset('data', 'gpus.csv'))"
+    code = "from stallscope.settings import asset; print(asset('app.py')); print(asset('data', 'gpus.csv'))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=_environment(installed), cwd=installed, capture_output=True, text=True
     )
@@ -53,7 +58,7 @@ def test_the_installed_app_starts(installed: Path, tmp_path: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "analysis.cli", "serve", "--port", str(port), "--db", str(tmp_path / "x.duckdb")],
+        [sys.executable, "-m", "stallscope.cli", "serve", "--port", str(port), "--db", str(tmp_path / "x.duckdb")],
         env=_environment(installed, STALLSCOPE_SAMPLE="off"),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
@@ -73,6 +78,69 @@ def test_the_installed_app_starts(installed: Path, tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(timeout=20)
+
+
+def test_the_notebook_of_the_guide_runs_beside_somebodys_own_analysis(installed: Path, tmp_path: Path) -> None:
+    text = (ROOT / "data" / "guide" / "python.md").read_text(encoding="utf-8")
+    code = re.search(r"<!-- notebook -->\n```python\n(.*?)```", text, re.DOTALL)
+    assert code is not None
+    assert len(code[1].splitlines()) <= 24
+    profile(tmp_path / "profiles.csv", PROFILED[0])
+    coruns(tmp_path / "coruns.csv")
+    done = subprocess.run(
+        [sys.executable, "-c", code[1]], env=_environment(installed), cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "waits most for long_scoreboard" in done.stdout
+    assert re.search(r"Don't \(limit 1.2 x\): Measured together", done.stdout)
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+
+
+def test_the_wheel_is_typed_and_names_itself_alone(installed: Path) -> None:
+    assert (installed / "stallscope" / "py.typed").exists()
+    modules = list((installed / "stallscope").rglob("*.py"))
+    assert len(modules) > 400
+    own = re.compile(r"^\s*(?:from|import) analysis\b|\"analysis\.|-m analysis", re.MULTILINE)
+    assert not [str(path) for path in modules if own.search(path.read_text(encoding="utf-8"))]
+    (entry,) = installed.glob("stallscope-*.dist-info/entry_points.txt")
+    assert "stallscope = stallscope.cli:app" in entry.read_text()
+
+
+def test_a_model_of_a_checkout_is_read_by_the_wheel(installed: Path, tmp_path: Path) -> None:
+    from analysis.ingest.importer import import_paths
+    from analysis.predict.models import models
+    from analysis.store.database import Database
+
+    with Database(tmp_path / "own.duckdb") as opened:
+        import_paths(opened, [coruns(tmp_path / "coruns.csv")])
+        card = models.train(opened, "own", "effects")
+        expected = models.predict(opened, card.model_id, GPU, ["gnn_bs1024_fp32", "bert_bs8_amp"])
+    command = ["predict", "--model", card.model_id, "--gpu", GPU, "--job", "gnn_bs1024_fp32", "--job", "bert_bs8_amp"]
+    done = subprocess.run(
+        [sys.executable, "-m", "stallscope.cli", *command, "--db", str(tmp_path / "own.duckdb"), "--json"],
+        env=_environment(installed), cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [row["slowdown"] for row in json.loads(done.stdout)] == pytest.approx([one.slowdown for one in expected])
+
+
+def test_an_editable_installation_has_the_name(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _EDITABLE, str(ROOT), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        assert "stallscope.py" in names
+        archive.extractall(tmp_path / "site")
+    code = "import stallscope; print(stallscope.load.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}"},
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "analysis.notebook", done.stderr
+
+
+_EDITABLE = "import os, sys; os.chdir(sys.argv[1]); import hatchling.build as b; b.build_editable(sys.argv[2])"
 
 
 def _tracked() -> list[Path]:

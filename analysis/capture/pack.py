@@ -8,14 +8,17 @@ import zipfile
 from importlib.resources import files
 from pathlib import Path
 
+#: The package's own name: that of the checkout, or the one that the wheel gives it.
+_NAME = __name__.partition(".")[0]
+
 #: What goes into the file: the measuring part, the errors that it raises, and the names of mechanisms.
-_PACKAGES = {"analysis/capture": "analysis.capture"}
+_PACKAGES = {f"{_NAME}/capture": f"{_NAME}.capture"}
 _SINGLE = {
-    "analysis/errors.py": ("analysis", "errors.py"),
-    "analysis/reference/__init__.py": ("analysis.reference", "__init__.py"),
-    "analysis/reference/mechanism_names.py": ("analysis.reference", "mechanism_names.py"),
+    f"{_NAME}/errors.py": (_NAME, "errors.py"),
+    f"{_NAME}/reference/__init__.py": (f"{_NAME}.reference", "__init__.py"),
+    f"{_NAME}/reference/mechanism_names.py": (f"{_NAME}.reference", "mechanism_names.py"),
 }
-_MAIN = "import sys\nfrom analysis.capture.owndata import main\nsys.exit(main())\n"
+_MAIN = f"import sys\nfrom {_NAME}.capture.owndata import main\nsys.exit(main())\n"
 
 
 def pack(path: Path) -> int:
@@ -34,7 +37,7 @@ def pack(path: Path) -> int:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
         _put(archive, "__main__.py", _MAIN)
-        _put(archive, "analysis/__init__.py", '"""The measuring part of StallScope."""\n')
+        _put(archive, f"{_NAME}/__init__.py", '"""The measuring part of StallScope."""\n')
         for name, (package, file) in _SINGLE.items():
             _put(archive, name, files(package).joinpath(file).read_text(encoding="utf-8"))
         for folder, package in _PACKAGES.items():

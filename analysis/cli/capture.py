@@ -48,7 +48,7 @@ ThroughputOption: TypeAlias = Annotated[
     typer.Option(
         "--throughput",
         metavar="WAY",
-        help="steps: counted by analysis/capture/steps.py; regex: printed, found by --pattern; lines: a line is work.",
+        help="steps: counted by capture/steps.py; regex: printed, found by --pattern; lines: a line is work.",
     ),
 ]
 PatternOption: TypeAlias = Annotated[

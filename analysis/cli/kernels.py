@@ -9,7 +9,6 @@ import typer
 
 from analysis.cli.options import DbOption, JsonOption, MaybeDatasetOption, MaybeGpuOption
 from analysis.cli.running import Answer, answers, opened
-from analysis.cli.stalls import profiles_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +50,10 @@ def kernels(
     """List kernels by their GPU time, with what each waits for."""
     from analysis.stalls.kernels import kernel_table
     from analysis.stalls.roofline import roofline as place
+    from analysis.store.queries.profiles import chosen_profiles
 
     with opened(db) as database:
-        chosen = profiles_of(database, gpu, dataset, workload)
+        chosen = chosen_profiles(database, gpu, dataset, workload or ())
         if roofline:
             found = place(database, chosen)
             document: dict[str, Any] = {
@@ -121,10 +121,11 @@ def _one_place(database: Database, jobs: list[str], gpu: str | None, dataset: st
     """Return how the jobs lean, on the one GPU and in the one data set that all of them are profiled in."""
     from analysis.errors import NotFoundError, UsageError
     from analysis.stalls import resources
+    from analysis.store.queries.profiles import chosen_profiles
 
     if len(set(jobs)) < 2:
         raise UsageError("one job leans on nothing together with another", "Name two or more.")
-    lean = resources.leaning(database, profiles_of(database, gpu, dataset, jobs))
+    lean = resources.leaning(database, chosen_profiles(database, gpu, dataset, jobs))
     places = lean.groupby(["dataset", "gpu"])["workload"].nunique().reset_index()
     whole = [
         (str(row["dataset"]), str(row["gpu"])) for row in places.to_dict("records") if row["workload"] == len(set(jobs))

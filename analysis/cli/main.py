@@ -18,6 +18,7 @@ from analysis.cli import (
     kernels,
     mappings,
     matrix,
+    mcp,
     models,
     next_runs,
     partners,
@@ -46,7 +47,7 @@ app = typer.Typer(
 
 _MODULES = (
     import_files, datasets, sources, check, mappings, stalls, matrix, compare, kernels, evaluate, models,
-    predict, next_runs, plan, replay, reproduce, partners, simulate, campaign, report, doctor, serve, backup,
+    predict, next_runs, plan, replay, reproduce, partners, simulate, campaign, report, doctor, serve, mcp, backup,
 )  # fmt: skip
 for _module in _MODULES:
     _module.register(app)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.cli.screen import Screen
-    from analysis.store.database import Database
-    from analysis.store.filters import Filter
 
 
 #: The fields of one row, in the order of the documentation; the others follow.
@@ -52,9 +50,10 @@ def stalls(
     from analysis.ingest.formats.ncu.advice import COMMAND
     from analysis.stalls.kernels import METRICS, top_reasons
     from analysis.stalls.shares import stall_shares
+    from analysis.store.queries.profiles import chosen_profiles
 
     with opened(db) as database:
-        chosen = profiles_of(database, gpu, dataset, workload)
+        chosen = chosen_profiles(database, gpu, dataset, workload or ())
         shares = stall_shares(database, chosen, by=by.value)
         named = top_reasons(database, chosen, shares, by.value)
     ordered = [name for name in STALL_FIELDS if name in shares] + [name for name in shares if name not in STALL_FIELDS]
@@ -97,29 +96,3 @@ def _by_rules(screen: Screen, named: pd.DataFrame, command: str) -> None:
     screen.line("This command gets all reasons:")
     screen.line(command)
     screen.line()
-
-
-def profiles_of(database: Database, gpu: str | None, dataset: str | None, workloads: list[str] | None) -> Filter:
-    """Turn options into a filter; a name that nothing has is an error, not an empty answer."""
-    from analysis.errors import NotFoundError
-    from analysis.reference.gpus import resolve
-    from analysis.store.filters import Filter
-    from analysis.store.queries.sources import require_dataset
-    from analysis.store.queries.sources import workloads as known_workloads
-
-    chosen = Filter(datasets=(require_dataset(database, dataset),) if dataset else ())
-    known = known_workloads(database, chosen)
-    if gpu is not None:
-        available = sorted({name for names in known["gpus"] for name in (names if names is not None else [])})
-        found = resolve(gpu, available)
-        if not found:  # an empty filter would mean all of them
-            there = ", ".join(available) or "no GPU at all"
-            raise NotFoundError(f"nothing in the database is of GPU {gpu!r}", f"There is {there}.")
-        chosen = chosen.with_(gpus=tuple(found))
-    missing = [name for name in workloads or [] if name not in set(known["workload"])]
-    if missing:
-        raise NotFoundError(
-            f"there is no workload {missing[0]!r} in the database",
-            "`stallscope stalls` without --workload lists the names that are there.",
-        )
-    return chosen.with_(workloads=tuple(workloads or ()))

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-import analysis
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import wire
 from analysis.ingest.mapping import TableMapping
@@ -258,7 +257,7 @@ class Apart:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             # Found as this process found it, and nothing of the folder that the user happens to be in.
-            root = str(Path(analysis.__file__).resolve().parent.parent)
+            root = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
             self._process = subprocess.Popen(  # noqa: S603 - this very program, with fixed options
                 [sys.executable, "-P", "-m", "analysis.ingest.worker_child", *(["--idle"] if self._idle else [])],

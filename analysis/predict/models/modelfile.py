@@ -21,16 +21,15 @@ from analysis.predict.predictors.registry import storable
 MAX_BYTES = 128 * 2**20
 MAX_UNPACKED_BYTES = 1024 * 2**20
 
-#: Where a class stood when a model was stored by an earlier version: the module then, and now.
-_MOVED = {
-    f"analysis.predict.{name}": f"analysis.predict.predictors.{name}"
-    for name in (
-        "closed_form", "published", "effects", "learners", "ensemble", "whitebox", "structured", "pairgp",
-        "pairprofiles", "profilescale",
-    )
-}  # fmt: skip
+#: Modules that stood beside their room when a model was stored by an earlier version.
+_MOVED = frozenset((
+    "closed_form", "published", "effects", "learners", "ensemble", "whitebox", "structured", "pairgp", "pairprofiles",
+    "profilescale",
+))  # fmt: skip
+#: Modules as model files name them: by the package's name in a checkout, or the one that the wheel gives it.
+_MODULE = re.compile(r'"(?:analysis|stallscope)\.predict\.([\w.]+)"')
+_PACKAGE = __name__.partition(".")[0]
 _SCHEMA = "schema.json"
-_OLD_MODULE = re.compile(rf'"({"|".join(map(re.escape, _MOVED))})"')
 
 _TRAIN_AGAIN = "Train the model again with this version of StallScope."
 
@@ -92,7 +91,7 @@ def _brought_forward(payload: bytes) -> bytes:
     """Return the file with classes named by the modules in which they stand now."""
     with zipfile.ZipFile(io.BytesIO(payload)) as archive:
         text = archive.read(_SCHEMA).decode()
-        moved = _OLD_MODULE.sub(lambda found: f'"{_MOVED[found[1]]}"', text)
+        moved = _MODULE.sub(_named_now, text)
         if moved == text:
             return payload
         buffer = io.BytesIO()
@@ -100,6 +99,11 @@ def _brought_forward(payload: bytes) -> bytes:
             for entry in archive.infolist():
                 changed.writestr(entry, moved if entry.filename == _SCHEMA else archive.read(entry))
     return buffer.getvalue()
+
+
+def _named_now(found: re.Match[str]) -> str:
+    room = "predictors." if found[1] in _MOVED else ""
+    return f'"{_PACKAGE}.predict.{room}{found[1]}"'
 
 
 def read_manifest(values: Any) -> Manifest:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from analysis.errors import NotFoundError
+from analysis.reference.gpus import resolve
 from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
+from analysis.store.queries.sources import require_dataset
+from analysis.store.queries.sources import workloads as known_workloads
 
 _COLUMNS = ("dataset", "gpu", "workload", "family", "phase", "source_id")
 
@@ -258,3 +262,31 @@ def _condition(database: Database, chosen: Filter, table: str) -> tuple[str, lis
     if where == "true":
         return counts, []
     return f"{counts} AND {table}.kernel_id IN (SELECT kernel_id FROM ({_CHOSEN}) WHERE {where})", bound
+
+
+def chosen_profiles(
+    database: Database, gpu: str | None = None, dataset: str | None = None, workloads: Sequence[str] = ()
+) -> Filter:
+    """Turn a user's words into a filter; a name that nothing has is an error, not an empty answer.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no such data set, GPU or workload.
+    """
+    chosen = Filter(datasets=(require_dataset(database, dataset),) if dataset else ())
+    known = known_workloads(database, chosen)
+    if gpu is not None:
+        available = sorted({name for names in known["gpus"] for name in (names if names is not None else [])})
+        found = resolve(gpu, available)
+        if not found:  # an empty filter would mean all of them
+            there = ", ".join(available) or "no GPU at all"
+            raise NotFoundError(f"nothing in the database is of GPU {gpu!r}", f"There is {there}.")
+        chosen = chosen.with_(gpus=tuple(found))
+    missing = [name for name in workloads if name not in set(known["workload"])]
+    if missing:
+        raise NotFoundError(
+            f"there is no workload {missing[0]!r} in the database",
+            "`stallscope stalls` without --workload lists the names that are there.",
+        )
+    return chosen.with_(workloads=tuple(workloads))

@@ -83,6 +83,22 @@ def _matrix(database: Database, asked: questions.MatrixQuestion) -> Any:
     return slowdown_matrix(database, asked.dataset, asked.gpu, mechanism=asked.mechanism).to_json()
 
 
+def _stalls(database: Database, asked: questions.StallsQuestion) -> Any:
+    from analysis.stalls.shares import stall_shares
+    from analysis.store.queries.profiles import chosen_profiles
+
+    chosen = chosen_profiles(database, asked.gpu, asked.dataset, asked.workload)
+    return stall_shares(database, chosen, by=asked.by)
+
+
+def _explain(database: Database, asked: questions.ExplainQuestion) -> Any:
+    from analysis.predict.explain.explain import explain
+
+    model = _model(database, asked.model, asked.dataset)
+    found = explain(database, model, asked.gpu, list(asked.jobs), asked.mechanism, asked.dataset)
+    return [one.to_json() for one in found]
+
+
 def _predict(database: Database, asked: questions.PredictQuestion) -> Any:
     from analysis.predict.models.models import predict
 
@@ -178,12 +194,20 @@ OPERATIONS: tuple[Operation, ...] = (
         kept=True,
     ),
     Operation(
+        "stalls", "What the warps of each profile wait for, as shares of warp cycles in percent.", "GET",
+        f"{PREFIX}/stalls", questions.StallsQuestion, _stalls, kept=True,
+    ),
+    Operation(
         "matrix", "Who slows whom: rows the slowed, columns the aggressor, plain ratios.", "GET", f"{PREFIX}/matrix",
         questions.MatrixQuestion, _matrix, kept=True, of_dataset=True,
     ),
     Operation(
         "predict", "What each job of a set would pay for sharing, and whether they may share.", "POST",
         f"{PREFIX}/predict", questions.PredictQuestion, _predict, sent="json",
+    ),
+    Operation(
+        "explain", "Why a model predicts what it does for each job of a set; contributions are in ln S and add up.",
+        "POST", f"{PREFIX}/explain", questions.ExplainQuestion, _explain, sent="json",
     ),
     Operation(
         "plan", "Which jobs go together on which GPU, what that gains, and who waits.", "POST", f"{PREFIX}/plan",

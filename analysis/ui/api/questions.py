@@ -51,6 +51,27 @@ class MatrixQuestion(Question):
     mechanism: Name | None = _MECHANISM
 
 
+class StallsQuestion(Question):
+    """What warps wait for."""
+
+    dataset: Name | None = Field(default=None, description="Only profiles of this data set.")
+    gpu: Name | None = Field(default=None, description="Only profiles of this GPU, by its name or a family's.")
+    workload: tuple[Name, ...] = Field(default=(), max_length=64, description="Only this job; may be repeated.")
+    by: Literal["workload", "kernel", "launch"] = Field(default="workload", description="What one row stands for.")
+
+
+class ExplainQuestion(Question):
+    """Why a model predicts what it does."""
+
+    model: Name | None = Field(
+        default=None, description="Id of a trained model; the one that answers for the data set when left out."
+    )
+    dataset: Name | None = Field(default=None, description="Data set of the jobs, where no model is named.")
+    gpu: Name = _GPU
+    jobs: tuple[Name, ...] = Field(min_length=2, max_length=16, description="Workloads that share the GPU.")
+    mechanism: Name | None = _MECHANISM
+
+
 class PredictQuestion(Question):
     """What each job of a set would pay."""
 
