@@ -19,6 +19,7 @@ from analysis.ingest.source.opening import opened_files
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, find_duplicate, load
 from analysis.store.parsed import Frame, Parsed
+from analysis.store.possible import sift
 
 #: Columns that number things within a file.
 _NUMBERS = ("launch", "run")
@@ -70,7 +71,7 @@ def import_bundle(
             parts.append(choose(opened).parse(opened, known))
     if step:
         step(_READ, f"putting {path.name} together")
-    parsed = merge(parts)
+    parsed = sift(merge(parts))
     if step:
         step((1 + _READ) / 2, f"writing {path.name}")
     info = SourceInfo(dataset, path.name, digest, path.stat().st_size, simulated=simulated)

@@ -23,6 +23,7 @@ from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import Sheet
 from analysis.store.database import Database
 from analysis.store.parsed import Parsed
+from analysis.store.possible import sift
 from analysis.store.queries import mappings as stored
 
 Kind = Literal["own-coruns", "own-profiles"]
@@ -291,7 +292,7 @@ def preview_rows(opened: Opened, mapping: TableMapping, hints: Hints) -> tuple[p
     StallScopeError
         If nothing can be used.
     """
-    parsed = format_of(mapping).parse(opened, hints)
+    parsed = sift(format_of(mapping).parse(opened, hints))
     frames = {name: frame for name, frame in parsed.frames.items() if isinstance(frame, pd.DataFrame)}
     if mapping.kind == "own-coruns" and "run" in frames:
         runs = frames["run"][["run", "external_id", "gpu", "mechanism"]]

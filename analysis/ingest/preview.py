@@ -17,11 +17,13 @@ from analysis.ingest.contract.reports import gpus_of, of_parsed
 from analysis.ingest.formats.own.reading import header
 from analysis.ingest.formats.own.shaped import ShapedCoruns
 from analysis.ingest.mapping import TableMapping, choose_mapped
+from analysis.ingest.reading import unexpected
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
 from analysis.ingest.text.delimited import MAX_COLUMNS
 from analysis.logs import get_logger
 from analysis.store.parsed import Parsed
+from analysis.store.possible import sift
 
 #: Rejected rows that a preview holds.
 SHOWN_REJECTS = 200
@@ -121,7 +123,7 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
             about = simulated.stated(opened)
             workload, parts = guesses.suggested_workload(about[0] if about else opened.name)
             # A workload is given so that nothing is said about what the form asks anyway.
-            parsed = found.parse(opened, Hints(workload=workload, gpu=about[1] if about else None))
+            parsed = sift(found.parse(opened, Hints(workload=workload, gpu=about[1] if about else None)))
             told = of_parsed(opened.name, parsed, None)
             is_profile = "kernel" in parsed.frames
             is_telemetry = "telemetry" in parsed.frames
@@ -151,10 +153,7 @@ def preview(path: Path, *, name: str | None = None, mappings: Sequence[TableMapp
         return Preview(file=shown, error=error.sentence)
     except Exception as error:
         _log.exception("preview failed", file=shown)
-        return Preview(
-            file=shown,
-            error=f"{shown}: the file could not be read ({type(error).__name__}). Please report it with the file.",
-        )
+        return Preview(file=shown, error=unexpected(shown, error).sentence)
 
 
 def _rejected(parsed: Parsed) -> list[dict[str, Any]]:

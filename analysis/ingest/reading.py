@@ -22,6 +22,7 @@ from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
 from analysis.logs import get_logger
 from analysis.store.parsed import Parsed
+from analysis.store.possible import sift
 
 _log = get_logger(__name__)
 
@@ -129,7 +130,7 @@ def _read(opened: Opened, asked: Asked, path: Path, before: tuple[int, int] | No
             return about
         found = _format(opened, asked)
         hints = completed(asked.hints, opened)
-        parsed = _named(found.parse(opened, hints), hints)
+        parsed = _named(sift(found.parse(opened, hints)), hints)
         _check(opened, parsed, path, before)
         return replace(about, format=found.name, parsed=parsed, told=of_parsed(opened.name, parsed, None))
     except CancelledError:
@@ -146,8 +147,15 @@ def unexpected(name: str, error: Exception) -> StallScopeError:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         what = "the disk is full where files are unpacked, so nothing of it was loaded"
         return StallScopeError(what, "Free some space there and load it again.", Where(name))
-    what = f"the file could not be read ({type(error).__name__})"
-    return StallScopeError(what, "Nothing of it was loaded; please report it together with the file.", Where(name))
+    # Whatever stands in a file is a file's matter: its reader met what its beginning does not promise.
+    what = f"its content is not what its beginning promises ({_detail(error)}), so nothing of it was loaded"
+    return InputRefusedError(what, "Check that it is whole, and export it again.", Where(name))
+
+
+def _detail(error: Exception) -> str:
+    """Return a short word of what was met: the error's own, where it is one line without a place in the program."""
+    said = " ".join(str(error).split())
+    return said if 0 < len(said) <= 80 and not isinstance(error, KeyError) else "where its values are read"
 
 
 def _named(parsed: Parsed, hints: Hints) -> Parsed:

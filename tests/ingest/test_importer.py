@@ -120,7 +120,7 @@ def test_an_unexpected_fault_is_a_sentence(database: Database, tmp_path: Path, m
     monkeypatch.setattr(importer, "load", broken)
     report = import_file(database, path)
     assert report.status == "rejected"
-    assert "could not be read (ZeroDivisionError)" in str(report.error)
+    assert "its content is not what its beginning promises" in str(report.error)
     assert database.scalar("SELECT count(*) FROM source") == 0
 
 

@@ -17,6 +17,7 @@ from analysis.ingest.registry import TABLE_FORMATS
 from analysis.store.database import Database
 from analysis.store.loader import SourceInfo, load, remove_source
 from analysis.store.parsed import Parsed
+from analysis.store.possible import sift
 
 _LUCID = "model{0},dataset{0},gpu_num{0},batchsize{0},amp{0},speed{0}"
 _TALLY = ",".join(
@@ -91,7 +92,7 @@ def _try(database: Database, tmp_path: Path, name: str, content: bytes) -> str:
     if not form.sniff(file):
         return "other"
     try:
-        parsed = form.parse(file, Hints(gpu="T4"))
+        parsed = sift(form.parse(file, Hints(gpu="T4")))
     except InputRefusedError as refused:
         return "refused" if refused.cure else "no cure"
     assert parsed.rows_read == parsed.rows_loaded + parsed.rows_rejected

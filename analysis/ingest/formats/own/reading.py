@@ -15,6 +15,7 @@ from analysis.ingest.formats.own.columns import Column, known
 from analysis.ingest.text.decimals import Decimals, decide
 from analysis.ingest.text.delimited import MAX_COLUMNS, Sheet, header_of, read_sheet
 from analysis.settings import get_settings
+from analysis.store.possible import AMOUNT, MIB, REASON
 
 _PARQUET = b"PAR1"
 #: Rows that differ take more bytes than this each, however they are packed; smaller tables are read as they are.
@@ -196,6 +197,10 @@ def _checks(column: Column, pa: Any) -> list[Any]:
         checks.append(pa.Check.ge(column.least, error=f"must not be below {column.least:g}{hint}"))
     if column.most is not None:
         checks.append(pa.Check.le(column.most, error=f"must not be above {column.most:g}"))
+    if column.above == 0:
+        # Where a value is positive, the database holds it to what can be measured at all.
+        allowed = MIB if column.name.endswith("_mib") else AMOUNT
+        checks.append(pa.Check(lambda values: pd.Series(~allowed.impossible(values), values.index), error=REASON))
     if column.kind == "integer":
         checks.append(pa.Check(lambda values: values == values.round(), error="isn't a whole number"))
     if column.choices:

@@ -21,6 +21,9 @@ from analysis.store.parsed import REJECTED_COLUMNS, Parsed, no_rejects
 
 SAMPLES, NAMES, START = "GPU_METRICS", "TARGET_INFO_GPU_METRICS", "TARGET_INFO_SESSION_START_TIME"
 
+#: Most nanoseconds of a recording, and of the time since 1970 at which one began.
+_MOST_NS = 1 << 62
+
 #: ``SMs Active [Throughput %]``: the unit is the last word in the brackets.
 _NAMED = re.compile(r"^(?P<name>.*?)\s*\[(?:.* )?(?P<unit>[^\s\]]+)\]\s*$")
 
@@ -88,6 +91,8 @@ def read_samples(
     why[~known] = "no table of the export names this metric"
     why[value.isna()] = "is no number"
     why[at.isna()] = "the time is missing"
+    # Nanoseconds since the recording began, or since 1970: beyond a century it is neither, and would not fit.
+    why[(at < 0) | (at > _MOST_NS)] = "the time can't be that of a sample"
     readings = Readings()
     of_device = {int(row["id"]): gpus.canonical(str(row["name"])) for row in devices.to_dict("records") if row["name"]}
     told = gpus.canonical(hints.gpu) if hints.gpu else None

@@ -17,6 +17,7 @@ from analysis.ingest.formats.shared import samples
 from analysis.ingest.formats.shared.tool_profile import Account
 from analysis.ingest.formats.telemetry import dcgm_fields
 from analysis.store.parsed import REJECTED_COLUMNS, Parsed
+from analysis.store.possible import EARLIEST, LATEST
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -120,7 +121,9 @@ def _samples(
     texts = pd.Series([pair[1] for pair in pairs], dtype=object)
     values = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float)
     nothing = texts.astype(str).str.fullmatch(r"(?i)[+-]?(?:nan|inf)").to_numpy(dtype=bool)
-    bad = np.isnan(times) | (np.isnan(values) & ~nothing)
+    # Out of the range of time is no time: neither NaN nor a moment that nothing was measured at.
+    dated = (times >= EARLIEST.timestamp()) & (times <= LATEST.timestamp())
+    bad = ~dated | (np.isnan(values) & ~nothing)
     return times, np.where(np.isfinite(values), values, np.nan), bad
 
 
