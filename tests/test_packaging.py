@@ -176,3 +176,11 @@ def test_constraints_are_plain_pins() -> None:
 def test_test_modules_have_names_of_their_own() -> None:
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+
+
+def test_the_version_stands_in_one_place_and_is_cited() -> None:
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    changes = (ROOT / "data" / "guide" / "changes.md").read_text(encoding="utf-8")
+    assert f"version = {{{version[1]}}}" in changes
+    assert f"## {version[1]}\n" in changes
