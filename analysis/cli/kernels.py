@@ -48,7 +48,7 @@ def kernels(
     as_json: JsonOption = False,
 ) -> Answer:
     """List kernels by their GPU time, with what each waits for."""
-    from analysis.stalls.kernels import kernel_table
+    from analysis.stalls.kernels import kernel_table, pooled
     from analysis.stalls.roofline import roofline as place
     from analysis.store.queries.profiles import chosen_profiles
 
@@ -72,11 +72,15 @@ def kernels(
             screen.line("No kernel of this choice is loaded. `stallscope import` a profile.")
             return
         shown = table.head(_SHOWN).assign(ms=table["time_ns"] / 1e6, us=table["mean_ns"] / 1e3)
+        # Two GPUs of one workload are two profiles, whose rows would look alike.
+        place = ["gpu"] if table["gpu"].nunique() > 1 else []
         columns = columns_of(
-            "workload", "short_name", "grid", "launches", "ms", "us", "time_share", "reason/largest", "reason_share",
-            "reason_from",
+            "workload", *place, "short_name", "grid", "launches", "ms", "us", "time_share", "reason/largest",
+            "reason_share", "reason_from",
         )  # fmt: skip
         screen.table(shown, columns)
+        if told := pooled(table):
+            screen.line(told, style="yellow")
         if len(table) > _SHOWN:
             screen.line(f"{len(table) - _SHOWN:,} more kernels; --json holds all.")
 

@@ -24,6 +24,7 @@ from analysis.ingest.formats.telemetry.grafana import Grafana
 from analysis.ingest.formats.telemetry.prometheus import PrometheusJson
 from analysis.ingest.formats.telemetry.sacct import Sacct
 from analysis.ingest.formats.telemetry.smi import SmiLog, SmiMonitor
+from analysis.ingest.formats.telemetry.tracking import Tracking
 from analysis.ingest.text.refusals import explain
 
 TABLE_FORMATS: tuple[Format, ...] = (
@@ -59,6 +60,7 @@ TOOL_FORMATS: tuple[Format, ...] = (
     Grafana(),
     DcgmExporter(),
     Sacct(),
+    Tracking(),
 )
 
 #: Asked after the own tables, as a user's log may have any names of columns.

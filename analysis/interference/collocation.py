@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.interference import metrics
-from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.memory import after_running, capacity, memory_fit, memory_sentence, needs, peaks
 from analysis.reference import mig
 from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
 from analysis.store.database import Database
@@ -70,17 +70,20 @@ def aggregate_memory(database: Database, dataset: str, runs: pd.DataFrame) -> pd
         gpu, jobs, memory (fits, tight, does_not_fit, unknown), needed_mib, capacity_mib, sentence.
     """
     known = {str(gpu): peaks(database, dataset, str(gpu)) for gpu in runs["gpu"].unique()}
+    all_ran = runs.groupby(["gpu", "jobs"])["stp"].agg(lambda stp: bool(stp.notna().all()))
     rows = []
     for gpu, jobs in dict.fromkeys(zip(runs["gpu"], runs["jobs"], strict=True)):
         at = known[gpu].reindex(list(jobs))
         kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
         peak, room = [float(value) for value in at["peak_memory_mib"]], capacity(gpu)
-        memory, needed = memory_fit(peak, kinds, room), float(np.nansum(needs(peak, kinds)))
+        ran = bool(all_ran.loc[[(gpu, jobs)]].iloc[0])
+        memory = after_running(memory_fit(peak, kinds, room), ran)
+        needed = float(np.nansum(needs(peak, kinds)))
         rows.append(
             {
                 "gpu": gpu, "jobs": jobs, "memory": memory,
                 "needed_mib": needed if memory != "unknown" else math.nan, "capacity_mib": room,
-                "sentence": memory_sentence(memory, needed, room),
+                "sentence": memory_sentence(memory, needed, room, kinds, ran=ran),
             }
         )  # fmt: skip
     return pd.DataFrame(rows, columns=["gpu", "jobs", "memory", "needed_mib", "capacity_mib", "sentence"])

@@ -90,8 +90,50 @@ def _peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     return pd.concat(found).drop_duplicates("workload").set_index("workload")
 
 
-def memory_sentence(verdict: Memory, needed_mib: float, capacity_mib: float) -> str:
-    """Say a verdict on memory with its numbers."""
+def after_running(memory: Memory, ran: bool) -> Memory:
+    """Return the verdict on jobs that ran together, every time: what ran fits, whatever the peaks alone add up to.
+
+    Peaks alone need not fall together, and frameworks give memory back when it gets scarce.
+    """
+    return "fits" if ran and memory == "does_not_fit" else memory
+
+
+def comparable(kinds: Sequence[str | None]) -> str:
+    """Say how peaks of several kinds were made comparable; blank where all are nvidia-smi's."""
+    other = sorted({kind or "not stated" for kind in kinds if kind != "nvidia-smi"})
+    if not other:
+        return ""
+    cache = " Allocated memory leaves out what the framework keeps in reserve, so it is a lower bound."
+    return (
+        f"To peaks of the kind {' and '.join(other)} {CONTEXT_MIB:,.0f} MiB were added for each process's context, "
+        f"which only nvidia-smi counts.{cache if 'allocated' in other else ''}"
+    )
+
+
+def memory_sentence(
+    verdict: Memory, needed_mib: float, capacity_mib: float, kinds: Sequence[str | None] = (), *, ran: bool = False
+) -> str:
+    """Say a verdict on memory with its numbers, and how peaks of other kinds than nvidia-smi's were counted.
+
+    Parameters
+    ----------
+    verdict : str
+        As `memory_fit` or `after_running` returns it.
+    needed_mib, capacity_mib : float
+        Sum of the needs, and the GPU's memory.
+    kinds : sequence of str or None
+        What the peaks are.
+    ran : bool
+        Whether the jobs ran together.
+    """
+    told = comparable(kinds) if verdict != "unknown" else ""
+    if ran and needed_mib > capacity_mib:
+        text = f"They ran together, though their peaks alone add up to {significant(needed_mib / 1024)} of "
+        return f"{text}{significant(capacity_mib / 1024)} GiB. {told}".rstrip()
+    return f"{_plain_sentence(verdict, needed_mib, capacity_mib)} {told}".rstrip()
+
+
+def _plain_sentence(verdict: Memory, needed_mib: float, capacity_mib: float) -> str:
     of = f"{significant(needed_mib / 1024)} of {significant(capacity_mib / 1024)} GiB"
     return {
         "fits": f"The memory fits: {of}.",

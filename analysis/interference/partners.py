@@ -8,7 +8,7 @@ import pandas as pd
 from analysis.errors import NotFoundError
 from analysis.interference.decision import Case, Forecast, Guess, check_limit, decide
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
-from analysis.interference.memory import capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.memory import after_running, capacity, memory_fit, memory_sentence, needs, peaks
 from analysis.interference.ran import RanSets, ran_sets
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.numbers import significant
@@ -163,15 +163,18 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
     there = known.reindex(names)
     kinds = [kind if isinstance(kind, str) else None for kind in there["memory_kind"]]
     peak = [float(value) for value in there["peak_memory_mib"]]
-    memory = memory_fit(peak, kinds, room)
+    here = clients.get(names)
+    ran = here.ran if here else 0
+    fitted = ran > 0 and not (here and here.failed)
+    memory = after_running(memory_fit(peak, kinds, room), fitted)
     # Of what is unknown the sum is unknown too, but what is known can be too much already.
     taken = needs(peak, kinds)
     needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
-    here = clients.get(names)
+    told = memory_sentence(memory, needed, room, kinds, ran=fitted)
     measured = here.of([(job, 100.0) for job in names]) if here else ()
     decision = decide(
         Case(
-            limit, memory, measured, here.worst if here else None, here.ran if here else 0, here.failed if here else 0,
+            limit, memory, measured, here.worst if here else None, ran, here.failed if here else 0,
             clients.doubtful(names, here), forecast, bool(here and here.simulated),
         )
     )  # fmt: skip
@@ -202,7 +205,7 @@ def _judge(matrix: SlowdownMatrix, i: int, j: int, limit: float, known: pd.DataF
         "evidence": decision.evidence,
         "n": decision.n,
         "limit": limit,
-        "sentence": _sentence(min(own, other), worst, state, within, limit, memory_sentence(memory, needed, room)),
+        "sentence": _sentence(min(own, other), worst, state, within, limit, told),
     }
 
 

@@ -152,7 +152,7 @@ LEVELS = ("kernel", "name")
 
 COLUMNS = [
     "launches", "time_ns", "mean_ns", "time_share", "kind", "reason", "reason_share", "reason_from", "accounted",
-    "stalled", "files", "simulated", "key",
+    "stalled", "files", "devices", "simulated", "key",
 ]  # fmt: skip
 
 
@@ -178,7 +178,8 @@ def kernel_table(database: Database, chosen: Filter | None = None, by: str = "ke
         (percent of the GPU time that is known of the workload), kind (the verdict), reason and reason_share (the
         largest stall reason and its percentage of warp cycles), reason_from (`METRICS`, or `RULES` where only the
         profiler's rule text names one; None without either), accounted, stalled (launches with stall reasons), files,
-        simulated, key (see `key_of`).
+        devices (on how many GPUs the workload ran: its times are their sum, see `pooled`), simulated, key (see
+        `key_of`).
 
     Raises
     ------
@@ -198,6 +199,7 @@ def kernel_table(database: Database, chosen: Filter | None = None, by: str = "ke
     table["mean_ns"] = table["time_ns"] / table["timed"].where(table["timed"] > 0)
     whole = table.groupby(KEYS["workload"])["time_ns"].transform("sum")
     table["time_share"] = 100 * table["time_ns"] / whole.where(whole > 0)
+    table = table.merge(queries.devices(database, choice), on=KEYS["workload"], how="left")
     given = verdicts(database, choice, by)[[*keys, "kind", "accounted", "launches"]]
     table = table.merge(given.rename(columns={"launches": "stalled"}), on=keys, how="left")
     table = table.merge(_reasons(database, choice, by), on=keys, how="left")
@@ -206,6 +208,18 @@ def kernel_table(database: Database, chosen: Filter | None = None, by: str = "ke
     table["key"] = [key_of(*parts) for parts in table[keys].astype(str).itertuples(index=False, name=None)]
     order = table.sort_values(["time_ns", "launches"], ascending=False, kind="stable", na_position="last")
     return order[[*keys, *COLUMNS]].reset_index(drop=True)
+
+
+def pooled(table: pd.DataFrame) -> str:
+    """Say which workloads of a `kernel_table` ran on several GPUs, whose times stand as a sum; blank where none did."""
+    several = table[table["devices"].fillna(0) > 1].drop_duplicates(KEYS["workload"])
+    named = [f"{row['workload']} ran on {int(row['devices'])} GPUs" for row in several.head(5).to_dict("records")]
+    if not named:
+        return ""
+    return (
+        f"{', '.join(named)}: times and shares pool the GPUs and are no time that passed. The launches of each kernel "
+        "name the GPU."
+    )
 
 
 def _reasons(database: Database, chosen: Filter, by: str) -> pd.DataFrame:

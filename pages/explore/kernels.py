@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from analysis.stalls.kernels import kernel_table
+from analysis.stalls.kernels import kernel_table, pooled
 from analysis.stalls.shares import KEYS
 from analysis.ui.parts import kernels
 from analysis.ui.shell import empty, filters, frame
@@ -54,7 +54,7 @@ def page() -> None:
 
 def caveats(table: pd.DataFrame) -> list[str]:
     """Say where times are missing, and where several files hold one kernel."""
-    said = []
+    said = [told] if (told := pooled(table)) else []
     untimed = int(table["time_ns"].isna().sum())
     if untimed:
         said.append(f"{frame.count(untimed, 'kernel')} of {len(table):,} have no duration and stand last.")

@@ -264,7 +264,55 @@ def _(rng: Random) -> Written:
     head = "JobID|JobName|AllocTRES|End|TRESUsageInAve|"
     body = [f"{n}|bert|gres/gpu:a100=1|2026-01-03T15:36:53|gres/gpuutil={value!r}|" for n, value in enumerate(values)]
     idle = ["99|x|cpu=4|2026-01-03T15:36:53||"] * rng.randint(0, 2)
-    return Written(text(rng, [head, *body, *idle]), len(body) + len(idle), 0, "telemetry", values=values)
+    given = [1.0] * len(body) + [4.0] * len(idle)
+    return Written(text(rng, [head, *body, *idle]), len(body) + len(idle), 0, "telemetry", values=[*values, *given])
+
+
+@writes("tracker-metrics")
+def _(rng: Random) -> Written:
+    values = numbers(rng)
+    if rng.randint(0, 1):
+        cells = [(n, f"2026-01-03 15:36:{n:02}", repr(value)) for n, value in enumerate(values)]
+        head = ("Step", "timestamp", "system.gpu.0.powerWatts")
+        return Written(table(rng, [head, *cells]), len(cells), 0, "telemetry", values=values)
+    rows = [
+        ("system/gpu_0_power_usage_watts", repr(value), f"2026-01-03 15:36:{n:02}") for n, value in enumerate(values)
+    ]
+    other = [("loss", 0.5, "2026-01-03 15:36:59")] * rng.randint(0, 2)
+    return Written(table(rng, [("key", "value", "timestamp"), *rows, *other]), len(rows) + len(other), 0, "telemetry",
+                   values=values)  # fmt: skip
+
+
+@writes("rocprof")
+def _(rng: Random) -> Written:
+    values = [rng.randint(1, 10**7) for _ in range(rng.randint(1, 5))]
+    names = [rng.choice(NAMES) for _ in values]
+    if rng.randint(0, 1):
+        head = ("Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage")
+        cells = [(f"{name} [clone .kd]", 2, 2 * value, value, 1.0) for name, value in zip(names, values, strict=True)]
+        return Written(table(rng, [head, *cells]), len(cells), 0, "kernel", "duration_ns", values)
+    if rng.randint(0, 1):
+        head = ("Index", "KernelName", "gpu-id", "grd", "wgr", "BeginNs", "EndNs")
+        rows = [
+            (n, name, 0, 512, 64, 100, 100 + value) for n, (name, value) in enumerate(zip(names, values, strict=True))
+        ]
+        return Written(table(rng, [head, *rows]), len(rows), 0, "kernel", "duration_ns", values)
+    head = ("Kind", "Kernel_Name", "Start_Timestamp", "End_Timestamp")
+    traced = [("KERNEL_DISPATCH", name, 100, 100 + value) for name, value in zip(names, values, strict=True)]
+    return Written(table(rng, [head, *traced]), len(traced), 0, "kernel", "duration_ns", values)
+
+
+@writes("rocprof-trace")
+def _(rng: Random) -> Written:
+    values = [rng.randint(1, 10**7) for _ in range(rng.randint(1, 5))]
+    events: list[dict[str, object]] = [
+        {"ph": "X", "name": rng.choice(NAMES), "pid": 6, "ts": "1", "dur": str(value / 1e3),
+         "args": {"BeginNs": "100", "EndNs": str(100 + value), "DurationNs": str(value)}}
+        for value in values
+    ]  # fmt: skip
+    events = [{}, *events, *[{"ph": "M", "name": "process_name", "args": {"name": "GPU0"}}] * rng.randint(0, 2)]
+    content = json.dumps({"traceEvents": events}, indent=rng.choice((None, 1))).encode()
+    return Written(content, len(values), 0, "kernel", "duration_ns", values)
 
 
 def _pairs(rng: Random, head: str, cells: Sequence[Sequence[object]], values: Sequence[float], column: str,

@@ -156,13 +156,53 @@ def test_sacct(database: Database, tmp_path: Path) -> None:
     ]  # fmt: skip
     report = imported(database, written(tmp_path / "s.txt", lines))
     assert (report.format, report.rows_read, report.rows_rejected) == ("slurm-sacct", 4, 2)
-    assert report.set_aside == {"no_usage": 1}
+    # Without usage the job still tells what it was given.
+    assert report.set_aside == {}
+    given = samples(database, "AllocTRES gres/gpu").set_index("entity")["value"]
+    assert given.to_dict() == {"7": 1, "7.batch": 1}
     use = samples(database, "TRESUsageInAve gres/gpuutil").iloc[0]
     assert (use["value"], use["unit"], use["workload"], use["entity"], use["gpu"]) == (
         83, "%", "resnet50_bs64", "7.batch", "A100",
     )  # fmt: skip
     assert samples(database, "TRESUsageInAve gres/gpumem")["value"][0] == 5 * 2**30
     assert samples(database, "TRESUsageInAve cpu")["value"][0] == 87000
+
+
+def test_sacct_keeps_who_ran_how_it_ended_and_what_was_given(database: Database, tmp_path: Path) -> None:
+    lines = ["JobID|JobName|User|State|Elapsed|AllocTRES|TRESUsageInAve", "3|bert|ada|FAILED|01:30:00|cpu=8,mem=64G,"
+             "gres/gpu=2,gres/gpu:h100=2,node=1|", "4|vit|bob|CANCELLED by 7|||"]  # fmt: skip
+    report = imported(database, written(tmp_path / "s.txt", lines))
+    assert (report.rows_read, report.rows_rejected, report.set_aside) == (2, 0, {"no_usage": 1})
+    assert (report.report["users"], report.report["states"]) == ({"ada": 1, "bob": 1}, {"FAILED": 1, "CANCELLED": 1})
+    values = {name: samples(database, name).iloc[0] for name in ("AllocTRES gres/gpu", "AllocTRES mem", "Elapsed")}
+    assert {name: (row["value"], row["unit"]) for name, row in values.items()} == {
+        "AllocTRES gres/gpu": (2, "GPUs"), "AllocTRES mem": (64 * 2**30, "byte"), "Elapsed": (5400, "s"),
+    }  # fmt: skip
+    assert values["Elapsed"]["entity"] == "3 (ada, FAILED)"
+
+
+def test_system_metrics_of_trackers(database: Database, tmp_path: Path) -> None:
+    wide = ["Step,run_id,_timestamp,system.gpu.0.gpu,system.gpu.1.powerWatts,loss", "0,bert,1767454613,72,250.5,1.5",
+            "1,bert,1767454623,75,,1.4", "2,bert,1767454633,broken,251,1.3"]  # fmt: skip
+    report = imported(database, written(tmp_path / "w.csv", wide))
+    assert (report.format, report.rows_read, report.rows_rejected) == ("tracker-metrics", 3, 1)
+    use = samples(database, "gpu")
+    assert (use["value"].tolist(), use["device"].tolist(), use["workload"].tolist()) == (
+        [72, 75],
+        ["0"] * 2,
+        ["bert"] * 2,
+    )
+    assert samples(database, "powerWatts")[["device", "unit"]].values.tolist() == [["1", "W"]]
+    long = [
+        "key;value;timestamp;step",
+        "system/gpu_2_utilization_percentage;40;1767454613000;0",
+        "loss;2.5;1767454613000;0",
+    ]
+    report = imported(database, written(tmp_path / "m.csv", long))
+    assert (report.format, report.rows_read, report.set_aside) == ("tracker-metrics", 2, {"no_gpu_metric": 1})
+    assert samples(database, "utilization_percentage")[["device", "value", "unit"]].values.tolist() == [
+        ["2", 40.0, "%"]
+    ]
 
 
 def test_sacct_sums_over_gpus(database: Database, tmp_path: Path) -> None:

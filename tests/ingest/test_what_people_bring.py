@@ -13,6 +13,7 @@ from ncu_files import stall, wide_form
 from analysis.ingest.contract.names import parse_workload
 from analysis.ingest.importer import import_file, import_paths
 from analysis.reference import gpus, mig
+from analysis.stalls.kernels import kernel_table, pooled
 from analysis.store.database import Database
 
 
@@ -132,13 +133,40 @@ def test_graphs_that_were_traced_whole_are_time(database: Database, tmp_path: Pa
         assert any(share in text and "--cuda-graph-trace=node" in text for text in report.warnings)
 
 
+def test_several_gpus_are_told_apart(database: Database, tmp_path: Path) -> None:
+    events = [("a", 0, 300, 0, 3), ("a", 0, 450, 1, 3), ("b", 500, 550, 1, 3)]
+    import_file(database, _trace(tmp_path / "two.json", events))
+    import_file(database, _trace(tmp_path / "one.json", [("c", 0, 10, 0, 3)]))
+    import_file(database, _nsys(tmp_path / "graph.sqlite", [], [(0, 10)]))
+    table = kernel_table(database)
+    assert dict(zip(table["workload"], table["devices"], strict=True)) == {"two": 2, "one": 1, "graph": 0}
+    assert "two ran on 2 GPUs" in pooled(table)
+    assert pooled(table[table["workload"] != "two"]) == ""
+    assert table.loc[table["workload"] == "graph", "short_name"].tolist() == ["CUDA graph, traced whole: 9"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"request_throughput": 5.2, "mean_ttft_ms": 81.5}',
+     "Running 30s test @ http://x\n  2 threads\nRequests/sec:  52.1\n",
+     '"Type","Name","Request Count","Failure Count","Median Response Time"\n"GET","/",5,0,12\n'],
+)  # fmt: skip
+def test_load_tests_are_named(database: Database, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "load.txt"
+    path.write_text(content)
+    report = import_file(database, path)
+    assert "load test" in str(report.error)
+    assert "table of co-runs" in str(report.error)
+
+
 def test_a_view_in_place_of_a_table_is_refused(database: Database, tmp_path: Path) -> None:
     report = import_file(database, _nsys(tmp_path / "view.sqlite", [(0, 10)], [], view=True))
     assert "StringIds is a view" in str(report.error)
 
 
 def _trace(path: Path, events: list[tuple[str, float, float, int, int]]) -> Path:
-    path.write_text(json.dumps({"traceEvents": [
+    gpus_there = [{"id": number, "name": "Tesla T4"} for number in range(2)]
+    path.write_text(json.dumps({"deviceProperties": gpus_there, "traceEvents": [
         {"ph": "X", "cat": "kernel", "name": name, "pid": device, "tid": stream, "ts": at, "dur": lasts,
          "args": {"device": device, "stream": stream, "correlation": number}}
         for number, (name, at, lasts, device, stream) in enumerate(events)

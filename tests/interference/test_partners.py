@@ -11,7 +11,7 @@ import pytest
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.joining import joining
 from analysis.interference.matrix import slowdown_matrix
-from analysis.interference.memory import memory_fit, peaks
+from analysis.interference.memory import comparable, memory_fit, memory_sentence, peaks
 from analysis.interference.partners import did_not_run_pairs, safe_partners, sensitivity_and_pressure
 from analysis.store.database import Database
 
@@ -53,7 +53,7 @@ def test_nothing_is_safe_with_memory_unknown(database: Database, coruns) -> None
     [
         (4000.0, "fits", True),
         (7500.0, "tight", True),
-        (9000.0, "does_not_fit", True),
+        (9000.0, "fits", True),
     ],  # it ran: that counts before an estimate
 )
 def test_memory_decides(database: Database, coruns, peak: float, memory: str, safe: bool) -> None:
@@ -62,7 +62,15 @@ def test_memory_decides(database: Database, coruns, peak: float, memory: str, sa
     assert (row["memory"], bool(row["safe"])) == (memory, safe)
     assert row["needed_mib"] == 2 * peak
     # What ran is not said not to fit.
-    assert ("ran together, though their peaks" in row["sentence"]) == (memory == "unknown")
+    assert ("ran together, though their peaks" in row["sentence"]) == (peak == 9000.0)
+
+
+def test_other_kinds_of_peaks_are_said() -> None:
+    assert comparable(["nvidia-smi", "nvidia-smi"]) == ""
+    assert "lower bound" in comparable(["allocated", "nvidia-smi"])
+    assert "not stated" in comparable([None])
+    assert memory_sentence("fits", 1024, 4096, ["reserved"]).count("500 MiB") == 1
+    assert "ran together" not in memory_sentence("does_not_fit", 9000, 4096)
 
 
 def test_the_context_of_a_process_is_added_to_what_a_framework_reports() -> None:

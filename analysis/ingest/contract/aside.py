@@ -32,6 +32,7 @@ _RULES = {
     "other_metric": "metrics of another exporter",
     "partner_rejected": "members whose partner's row was rejected",
     "no_usage": "steps for which no usage was recorded",
+    "no_gpu_metric": "metrics of the run that are none of a GPU",
     "no_process": "moments at which no process ran",
     "repeated_figures": "figures that repeat those of another row",
     "text": "lines of text",

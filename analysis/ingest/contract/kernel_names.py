@@ -39,6 +39,8 @@ def short_name(name: str) -> str:
     'elementwise_kernel'
     """
     text = name.strip()
+    if text.startswith("CUDA graph"):
+        return text
     if text.startswith(("_Z", "__Z")):
         return _from_mangled(text) or text
     text = _ANONYMOUS.sub("anonymous", text)

@@ -31,6 +31,11 @@ _SACCT = (
     "Print it with `sacct --parsable2 --format=JobID,JobName,AllocTRES,TRESUsageInAve,TRESUsageInMax,End,NodeList,"
     "Elapsed,State -j JOB > jobs.txt`."
 )
+_LOAD_TEST = (
+    "Its latencies and rates are of a service, not of a GPU. To compare sharing, write what it measured alone and "
+    "together into a table of co-runs (`job, partner, alone_ms, together_ms`, or requests a second), and record the "
+    "GPU meanwhile with nvidia-smi or DCGM."
+)
 _PROM = (
     "Correct the query, or ask for a shorter range or a longer step, such as `curl -G SERVER/api/v1/query_range "
     "-d query=DCGM_FI_DEV_GPU_UTIL -d start=... -d end=... -d step=60 > answer.json`."
@@ -58,6 +63,14 @@ _TEXTS = (
     (
         re.compile(r"^JobID(?:Raw)?\|(?!.*TRESUsage).*$", re.M),
         "these are accounts of Slurm jobs without the columns of what they used (TRESUsageInAve and its like)", _SACCT,
+    ),
+    (
+        re.compile(
+            r'"(?:mean_ttft_ms|request_throughput|http_req_duration|time_to_first_token|ttft_ms|http_reqs)"\s*:'
+            r'|^"?Type"?,"?Name"?,"?Request Count"?,|^"?Concurrency"?,"?Inferences/Second"?,'
+            r"|^Requests/sec:\s|^\s*Latency Distribution|^Running \S+ test @ |^Summary:\n\s+Total:", re.M,
+        ),
+        "this is the summary of a load test", _LOAD_TEST,
     ),
     (
         re.compile(r'^"?Device"?,"?Context"?,"?Stream"?,"?Kernel"?,"?Correlation_ID"?,', re.M),

@@ -45,6 +45,18 @@ def by_source(database: Database, chosen: Filter) -> pd.DataFrame:
     )
 
 
+def devices(database: Database, chosen: Filter) -> pd.DataFrame:
+    """Return dataset, workload, gpu and devices: on how many GPUs of one file the workload's kernels ran at most."""
+    where, values = chosen.where(*_COLUMNS)
+    return database.query(
+        f"""WITH of_file AS (
+                SELECT l.dataset, l.workload, l.gpu, l.source_id, count(DISTINCT k.device) AS devices
+                FROM ({_LAUNCHES}) l JOIN kernel k USING (kernel_id) WHERE {where} GROUP BY ALL)
+            SELECT dataset, workload, gpu, max(devices)::BIGINT AS devices FROM of_file GROUP BY ALL ORDER BY ALL""",
+        values,
+    )
+
+
 def launches(database: Database, chosen: Filter, kernel: str, grid: str, block: str, most: int = 1000) -> pd.DataFrame:
     """Return the launches of one kernel, at most so many: kernel_id, launch_id, process_id, file_name, line, ..."""
     where, values = chosen.where(*_COLUMNS)

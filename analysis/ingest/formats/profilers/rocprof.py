@@ -19,6 +19,8 @@ from analysis.store.parsed import REJECTED_COLUMNS, Parsed
 GPU = "AMD GPU"
 _STATISTICS = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs"})
 _TRACE = frozenset({"Kernel_Name", "Start_Timestamp", "End_Timestamp"})
+#: The launches that rocprof's first version lists in its results, by other names.
+_FIRST = {"KernelName": "Kernel_Name", "BeginNs": "Start_Timestamp", "EndNs": "End_Timestamp"}
 _NO_STALLS = "This tool has no stall reasons: AMD's counters are not NVIDIA's, and only times compare."
 _COMMAND = "rocprofv3 --kernel-trace --output-format csv -- YOUR COMMAND"
 _MOST_CALLS = 1e15
@@ -53,7 +55,7 @@ class RocprofTables:
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header is that of the statistics or of the kernel trace."""
         names = set(header_of(opened)[0])
-        return names >= _STATISTICS or names >= _TRACE
+        return names >= _STATISTICS or names >= _TRACE or names >= set(_FIRST)
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the kernels.
@@ -64,6 +66,9 @@ class RocprofTables:
             If no row can be used.
         """
         sheet = read_sheet(opened)
+        if set(sheet.header) >= set(_FIRST):
+            sheet.header = tuple(_FIRST.get(name, name) for name in sheet.header)
+            sheet.cells = sheet.cells.rename(columns=_FIRST)
         if set(sheet.header) >= _TRACE:
             kernel, source, kind = _launches(sheet), "start and end of each launch", "kernel trace"
         else:

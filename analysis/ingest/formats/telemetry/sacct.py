@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -30,6 +31,9 @@ _BY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0
 _UNITS = {"cpu": "s", "energy": "J", "mem": "byte", "vmem": "byte", "gres/gpumem": "byte", "gres/gpuutil": "%",
           "fs/disk": "byte", "pages": None}  # fmt: skip
 _UTILISATION = "gres/gpuutil"
+#: What a job was given, by Slurm's names; a GPU counts once, whether its model stands with it or not.
+_GIVEN = {"cpu": ("CPUs", 1.0), "mem": ("byte", 1.0), "node": ("nodes", 1.0), "gres/mps": ("% of one GPU", 1.0),
+          "gres/shard": ("shards", 1.0)}  # fmt: skip
 _HELD = re.compile(r"gres/gpu(?::[\w.-]+)?=(\d+)")
 #: Unit of a utilisation that is a sum over several GPUs.
 SUMMED = "% of one GPU"
@@ -70,11 +74,13 @@ class Sacct:
         ends = samples.moments([_moment(known, row) for row in range(cells.count)])[0]
         # One list for each counter, filled row by row: a file has thousands of jobs, not millions.
         collected: dict[tuple[str, str | None], list[tuple[float, int]]] = {}
-        summed = 0
+        summed = silent = 0
         for row in range(cells.count):
             line = int(cells.lines[row])
             job = known[JOB][row].strip()
-            parsed = [pair for column in usage for pair in _pairs(column, known[column][row])]
+            used = [pair for column in usage for pair in _pairs(column, known[column][row])]
+            given = _given(known, row)
+            parsed = [*used, *given]
             bad = next((name for name, value, _ in parsed if value is None), None)
             if not job:
                 cells.rejects.add(line, JOB, "is empty", "")
@@ -83,6 +89,7 @@ class Sacct:
             elif not parsed:
                 aside.add(NO_USAGE, [line])
             else:
+                silent += not used
                 gpus_held = _gpus_held(known, row)
                 for name, value, unit in parsed:
                     if value is not None:
@@ -94,25 +101,59 @@ class Sacct:
             readings.add(
                 name, np.array([value for value, _ in found]), unit=unit, at=ends[rows],
                 workload=hints.workload or [_workload(known, row) for row in rows],
-                gpu=[_gpu(known, row, hints) for row in rows], entity=[known[JOB][row].strip() for row in rows],
+                gpu=[_gpu(known, row, hints) for row in rows], entity=[_entity(known, row) for row in rows],
                 device=[known["NodeList"][row].strip() or None for row in rows] if "NodeList" in known else None,
             )  # fmt: skip
         return samples.build(
             self.name, opened, hints, readings,
             Account(cells.rows_read, cells.rejects.frame(), aside),
-            report={"header_line": header.line, "usage": usage},
-            warnings=_warnings(collected, summed),
+            report={"header_line": header.line, "usage": usage, **_counts(known)},
+            warnings=_warnings(collected, summed, silent),
         )  # fmt: skip
 
 
-def _warnings(collected: Mapping[tuple[str, str | None], object], summed: int) -> list[str]:
+def _counts(known: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
+    """Count the rows of each user and each state."""
+    return {
+        word: dict(Counter(text.strip().split(" ")[0] for text in known[name] if text.strip()).most_common(50))
+        for word, name in (("users", "User"), ("states", "State")) if name in known
+    }  # fmt: skip
+
+
+def _given(known: Mapping[str, list[str]], row: int) -> list[tuple[str, float | None, str | None]]:
+    """Return what a job or step was given, and how long it took; amounts that can't be read are left out."""
+    out: list[tuple[str, float | None, str | None]] = []
+    held = _gpus_held(known, row)
+    if held:
+        out.append(("AllocTRES gres/gpu", float(held), "GPUs"))
+    for part in known["AllocTRES"][row].split(",") if "AllocTRES" in known else []:
+        name, _, amount = part.strip().partition("=")
+        value = _amount(amount) if name in _GIVEN else None
+        if value is not None:
+            out.append((f"AllocTRES {name}", value * _GIVEN[name][1], _GIVEN[name][0]))
+    elapsed = _amount(known["Elapsed"][row].strip()) if "Elapsed" in known else None
+    return [*out, ("Elapsed", elapsed, "s")] if elapsed is not None else out
+
+
+def _entity(known: Mapping[str, list[str]], row: int) -> str:
+    """Return the job or step, with its user and its state where the account has them."""
+    told = [known[name][row].strip() for name in ("User", "State") if name in known and known[name][row].strip()]
+    return known[JOB][row].strip() + (f" ({', '.join(told)})" if told else "")
+
+
+def _warnings(collected: Mapping[tuple[str, str | None], object], summed: int, silent: int) -> list[str]:
     out = ["Each figure is one number for a whole job or step; the workload is its name, or its number."]
+    if silent:
+        out.append(
+            f"For {silent:,} {'job or step' if silent == 1 else 'jobs or steps'} no usage was recorded: what "
+            f"{'it was' if silent == 1 else 'they were'} given is kept."
+        )
     if summed:
         out.append(
             f"Slurm gives gpuutil as the sum over the GPUs of a job, so it may be above 100: {summed:,} "
             f"{'figure is' if summed == 1 else 'figures are'} kept in percent of one GPU."
         )
-    if not any("gres/gpu" in name for name, _ in collected):
+    if not any("gres/gpu" in name and name.startswith("TRESUsage") for name, _ in collected):
         out.append(
             "There is no figure of a GPU in it. Slurm records them where slurm.conf has "
             "`AccountingStorageTRES=gres/gpuutil,gres/gpumem` and gres.conf `AutoDetect=nvml`."
@@ -120,7 +161,7 @@ def _warnings(collected: Mapping[tuple[str, str | None], object], summed: int) -
     return out
 
 
-def _gpus_held(known: dict[str, list[str]], row: int) -> int:
+def _gpus_held(known: Mapping[str, list[str]], row: int) -> int:
     """Return how many GPUs a job or step was given; 0 where the account doesn't say."""
     for name in ("AllocTRES", "ReqTRES"):
         counts = _HELD.findall(known[name][row]) if name in known else []
