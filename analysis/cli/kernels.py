@@ -100,13 +100,17 @@ def overlap(
     """Say which resources jobs lean on together, and what they cost each other."""
     from analysis.predict.advise import alongside
     from analysis.stalls import resources
+    from analysis.stalls.kernels import parts_of_time
+    from analysis.store.filters import Filter
 
     with opened(db) as database:
         lean = _one_place(database, jobs, gpu, dataset)
         place = {name: str(lean[name].iloc[0]) for name in ("dataset", "gpu")}
         pairs = alongside.pairwise(database, place["dataset"], place["gpu"], jobs)
+        here = Filter(datasets=(place["dataset"],), gpus=(place["gpu"],), workloads=tuple(jobs))
+        partly = " ".join(parts_of_time(database, here))
     together = resources.overlap(lean)
-    parts = [resources.sentence(lean), alongside.sentence(pairs), resources.differently_counted(lean)]
+    parts = [resources.sentence(lean), alongside.sentence(pairs), resources.differently_counted(lean), partly]
     text = " ".join(part for part in parts if part)
     document = {
         **place, "sentence": text, "resources": _plain(together), "jobs": _plain(lean), "slowdowns": _plain(pairs),

@@ -48,7 +48,7 @@ def stalls(
     import pandas as pd
 
     from analysis.ingest.formats.ncu.advice import COMMAND
-    from analysis.stalls.kernels import METRICS, top_reasons
+    from analysis.stalls.kernels import METRICS, parts_of_time, top_reasons
     from analysis.stalls.shares import stall_shares
     from analysis.store.queries.profiles import chosen_profiles
 
@@ -56,6 +56,7 @@ def stalls(
         chosen = chosen_profiles(database, gpu, dataset, workload or ())
         shares = stall_shares(database, chosen, by=by.value)
         named = top_reasons(database, chosen, shares, by.value)
+        parts = parts_of_time(database, chosen) if len(shares) else []
     ordered = [name for name in STALL_FIELDS if name in shares] + [name for name in shares if name not in STALL_FIELDS]
     shares = shares[ordered].assign(reason_from=METRICS)
     whole = shares
@@ -81,6 +82,8 @@ def stalls(
             "launches", "simulated",
         )  # fmt: skip
         screen.table(shares, columns)
+        for text in parts:
+            screen.line(text, style="yellow")
 
     return Answer(whole, show)
 

@@ -17,7 +17,7 @@ from analysis.report.build import chosen_contents
 from analysis.report.document import Block, ReportDocument, Section, Text
 from analysis.report.sections import stalls
 from analysis.report.table import columns_of, figure, table
-from analysis.stalls.kernels import kernel_table, longest_first
+from analysis.stalls.kernels import kernel_table, longest_first, parts_of_time
 from analysis.stalls.shares import stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.store.database import Database
@@ -94,7 +94,10 @@ def stall_report(
         subtitle=f"What this job waits for on {named(used)}",
         created_at=moment(now),
         provenance=provenance(shares["simulated"]),
-        summary=tuple(f"On {row['gpu']}: {row['sentence']}" for row in bounds.to_dict("records")),
+        summary=(
+            *(f"On {row['gpu']}: {row['sentence']}" for row in bounds.to_dict("records")),
+            *parts_of_time(database, chosen),
+        ),
         filters=(chosen.sentence(),),
         sections=tuple(part for part in parts if part is not None),
         sources=source_entries(files),

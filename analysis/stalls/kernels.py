@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import UsageError
+from analysis.numbers import significant
 from analysis.reference import stall_reasons
 from analysis.stalls.shares import KEYS, stall_shares
 from analysis.stalls.verdict import verdicts
@@ -220,6 +221,29 @@ def pooled(table: pd.DataFrame) -> str:
         f"{', '.join(named)}: times and shares pool the GPUs and are no time that passed. The launches of each kernel "
         "name the GPU."
     )
+
+
+#: From this part of a job's GPU time on, what was profiled speaks for all of it.
+MOST_OF_TIME = 95.0
+
+
+def parts_of_time(database: Database, chosen: Filter | None = None) -> list[str]:
+    """Say for which workloads the stall shares stand for a part of the GPU time, a sentence each.
+
+    A time trace that saw the whole program, or a profile whose other kernels have no stall reasons, tells how much of
+    the job's GPU time the kernels with stall reasons are.
+    """
+    table = kernel_table(database, chosen)
+    out = []
+    for (_, workload, gpu), rows in table.groupby(KEYS["workload"], sort=False):
+        with_reasons = rows[rows["stalled"].fillna(0) > 0]
+        part = float(with_reasons["time_share"].sum())
+        if len(with_reasons) and rows["time_ns"].notna().any() and part < MOST_OF_TIME:
+            out.append(
+                f"The stall shares of {workload} on {gpu} stand for {significant(part)} % of the job's GPU time: its "
+                "other kernels have no stall reasons."
+            )
+    return out
 
 
 def _reasons(database: Database, chosen: Filter, by: str) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from ncu_files import stall, wide_form
 from analysis.ingest.contract.names import parse_workload
 from analysis.ingest.importer import import_file, import_paths
 from analysis.reference import gpus, mig
-from analysis.stalls.kernels import kernel_table, pooled
+from analysis.stalls.kernels import kernel_table, parts_of_time, pooled
 from analysis.store.database import Database
 
 
@@ -131,6 +131,34 @@ def test_graphs_that_were_traced_whole_are_time(database: Database, tmp_path: Pa
     for report, launches, share in ((both, 3, "90.00 %"), (only, 2, "100.00 %")):
         assert (report.error, report.launches, report.rows_read) == (None, launches, launches)
         assert any(share in text and "--cuda-graph-trace=node" in text for text in report.warnings)
+
+
+def test_copies_are_no_kernels(database: Database, tmp_path: Path) -> None:
+    path = _nsys(tmp_path / "copies.sqlite", [(0, 10_000)], [])
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, bytes INT)")
+        file.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 1000000)", [(0, 250_000), (5, 250_005)])
+        file.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start INT, end INT)")
+        file.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (0, 1000)")
+    report = import_file(database, path)
+    assert report.launches == 1
+    assert any("2 copies of memory took 0.5 ms for 2 MB" in text for text in report.warnings)
+    assert any("1 fill of memory took 0.001 ms" in text for text in report.warnings)
+    assert kernel_table(database)["time_ns"].tolist() == [10_000]
+
+
+def test_shares_of_a_part_of_the_time_say_so(database: Database, tmp_path: Path) -> None:
+    columns = {"gpu__time_duration.sum": ("ns", ["1000"]), stall("wait"): ("inst", ["3"]),
+               stall("barrier"): ("inst", ["1"]), "device__attribute_display_name": ("", ["Tesla T4"])}  # fmt: skip
+    profile = wide_form(columns)
+    (tmp_path / "p.csv").write_bytes(profile)
+    assert import_paths(database, [tmp_path / "p.csv"], workload="job")[0].launches == 1
+    assert parts_of_time(database) == []
+    kernel = database.query("SELECT name FROM kernel")["name"][0]
+    trace = _trace(tmp_path / "t.json", [(kernel, 0, 1, 0, 3), ("the rest", 5, 9, 0, 3)])
+    assert import_paths(database, [trace], workload="job")[0].launches == 2
+    (told,) = parts_of_time(database)
+    assert "10.0 % of the job's GPU time" in told
 
 
 def test_several_gpus_are_told_apart(database: Database, tmp_path: Path) -> None:

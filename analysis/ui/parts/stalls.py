@@ -16,7 +16,7 @@ from analysis.numbers import capital, significant
 from analysis.predict.advise import alongside
 from analysis.reference.stall_families import BY_NAME
 from analysis.stalls import resources
-from analysis.stalls.kernels import first_things, in_order, times_of
+from analysis.stalls.kernels import first_things, in_order, parts_of_time, times_of
 from analysis.stalls.shares import ENOUGH_ACCOUNTED, KEYS, by_family, stall_shares, unavailable
 from analysis.stalls.verdict import verdicts
 from analysis.stalls.weights import SENTENCES
@@ -170,6 +170,7 @@ def caveats(table: pd.DataFrame, chosen: Filter) -> list[str]:
         "warp cycles; the rest is drawn as unaccounted."
         for row in low.to_dict("records")
     ]
+    said += cached(parts_of_time, database(), chosen)
     half = cached(_half_open, database(), chosen)
     for (workload, gpu), rows in half.groupby(["workload", "gpu"], sort=False):
         each = ", ".join(

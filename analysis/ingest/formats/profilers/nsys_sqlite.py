@@ -206,6 +206,7 @@ class NsysSqlite:
                 else:
                     rows = pd.concat([_launches(connection, where), graphs], ignore_index=True)
                 beside = {what: _count(connection, table) for table, what in _OTHER.items() if table in tables}
+                moved = _moved(connection, tables)
                 version = _version(connection, tables)
         except (sqlite3.Error, pd.errors.DatabaseError, OverflowError, UnicodeDecodeError) as error:
             raise InputRefusedError(
@@ -223,6 +224,7 @@ class NsysSqlite:
         ccs = {str(row["name"]): str(row["cc"]) for row in devices.to_dict("records") if row["cc"]}
         aside = [f"{count:,} {what}" for what, count in beside.items() if count]
         warnings = [f"Beside kernels the file holds {', '.join(aside)}; they are not loaded."] if aside else []
+        warnings += moved
         if len(graphs):
             warnings.append(_about_graphs(kept))
         if kernel["device"].nunique() > 1 or kept["deviceId"].nunique() > 1:
@@ -327,6 +329,22 @@ def _graphs(connection: sqlite3.Connection, tables: set[str]) -> pd.DataFrame:
     if "deviceId" not in rows:
         rows["deviceId"] = 0
     return rows
+
+
+def _moved(connection: sqlite3.Connection, tables: set[str]) -> list[str]:
+    """Say how long copies and fills of memory took: time of the GPU's copy engines, and no kernel's."""
+    out = []
+    for table, what in tuple(_OTHER.items())[:2]:
+        if table in tables and {"start", "end"} <= _columns(connection, table):
+            extra = ', sum("bytes")' if "bytes" in _columns(connection, table) else ", NULL"
+            count, time, size = connection.execute(
+                f'SELECT count(*), sum("end" - "start"){extra} FROM {table} WHERE "end" > "start"'
+            ).fetchone()
+            if count:
+                of = f" for {int(size) / 1e6:,.4g} MB" if size else ""
+                named = what if count > 1 else what.replace("copies", "copy").replace("fills", "fill")
+                out.append(f"{count:,} {named} took {float(time) / 1e6:,.4g} ms{of}, which is no time of kernels.")
+    return out
 
 
 def _about_graphs(kept: pd.DataFrame) -> str:
