@@ -51,7 +51,7 @@ def devices(database: Database, chosen: Filter) -> pd.DataFrame:
     return database.query(
         f"""WITH of_file AS (
                 SELECT l.dataset, l.workload, l.gpu, l.source_id, count(DISTINCT k.device) AS devices
-                FROM ({_LAUNCHES}) l JOIN kernel k USING (kernel_id) WHERE {where} GROUP BY ALL)
+                FROM (SELECT * FROM ({_LAUNCHES}) WHERE {where}) l JOIN kernel k USING (kernel_id) GROUP BY ALL)
             SELECT dataset, workload, gpu, max(devices)::BIGINT AS devices FROM of_file GROUP BY ALL ORDER BY ALL""",
         values,
     )
