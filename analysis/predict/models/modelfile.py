@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from analysis.errors import ModelRefusedError
 from analysis.predict.frame.terms import schema
 from analysis.predict.models.manifest import FORMAT, Manifest, package_versions, schema_hash
+from analysis.predict.models.validators import allowed, check
 from analysis.predict.predictors.registry import storable
 
 #: Largest model file, as stored and unpacked.
@@ -43,12 +44,13 @@ def to_bytes(estimator: Any) -> bytes:
         If it holds types that may not be stored, or is too large.
     """
     payload = bytes(skops.io.dumps(estimator, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
-    strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - storable())
+    strange = _strange(payload)
     if strange:
         raise ModelRefusedError(
             f"the predictor holds types that a model file may not: {', '.join(strange)}",
             "It can be evaluated; train one of StallScope's own predictors to store a model.",
         )
+    check(estimator)
     if len(payload) > MAX_BYTES:
         raise ModelRefusedError(
             f"the model has {len(payload) / 2**20:.0f} MiB, more than the {MAX_BYTES // 2**20} MiB that are stored",
@@ -75,7 +77,7 @@ def from_bytes(manifest: Manifest, payload: bytes) -> Any:
             unpacked = sum(entry.file_size for entry in archive.infolist())
         small = unpacked <= MAX_UNPACKED_BYTES
         payload = _brought_forward(payload) if small else payload
-        strange = sorted(set(skops.io.get_untrusted_types(data=payload)) - storable()) if small else []
+        strange = _strange(payload) if small else []
         loaded = skops.io.loads(payload, trusted=sorted(storable())) if small and not strange else None
     except Exception as error:
         detail = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -84,7 +86,15 @@ def from_bytes(manifest: Manifest, payload: bytes) -> Any:
         raise ModelRefusedError(f"the model file unpacks to more than {MAX_UNPACKED_BYTES // 2**20} MiB", _TRAIN_AGAIN)
     if strange:
         raise ModelRefusedError(f"the model file holds types that are not allowed: {', '.join(strange)}", _TRAIN_AGAIN)
+    check(loaded)
     return loaded
+
+
+def _strange(payload: bytes) -> list[str]:
+    """Return the types of a file that may not be read: those that skops does not trust, and those without a check."""
+    untrusted = set(skops.io.get_untrusted_types(data=payload)) - storable()
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        return sorted(untrusted | set(allowed(json.loads(archive.read(_SCHEMA)))))
 
 
 def _brought_forward(payload: bytes) -> bytes:
