@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -194,10 +195,10 @@ class NsysSqlite:
         tables = _tables(opened.path)
         try:
             with closing(_connect(opened.path)) as connection:
+                _check_tables(connection, where)
                 devices = _devices(connection, tables)
                 columns = _columns(connection, SAMPLES) if SAMPLES in tables else set()
                 samples = read_samples(connection, tables, columns, devices, hints)
-                _check_tables(connection, where)
                 graphs = _graphs(connection, tables)
                 if KERNELS not in tables and len(graphs):
                     rows = graphs
@@ -284,7 +285,43 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Open read-only; `immutable` keeps SQLite from looking for a journal beside the file."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+    # A database is a program as much as a file: it may compute what it does not hold. Nothing but reading is allowed,
+    # no function of it is trusted, no cell may be larger than a name ever is, and what goes on too long ends.
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "query_only = ON"):
+        connection.execute(f"PRAGMA {pragma}")
+    for limit, most in _LIMITS.items():
+        connection.setlimit(limit, most)
+    connection.set_authorizer(_only_reading)
+    end = time.thread_time() + SECONDS + path.stat().st_size / BYTES_A_SECOND
+    connection.set_progress_handler(lambda: time.thread_time() > end, 10_000)
     return connection
+
+
+#: Seconds that reading may take, and bytes for which it may take one more.
+SECONDS, BYTES_A_SECOND = 10.0, 1 << 19
+
+_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 16 << 20,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1 << 20,
+    sqlite3.SQLITE_LIMIT_COLUMN: 500,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+}
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION})
+_FUNCTIONS = frozenset({"coalesce", "count"})
+_PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list"})
+
+
+def _only_reading(action: int, first: str | None, second: str | None, _database: str | None, inner: str | None) -> int:
+    """Let SQLite read tables, and nothing else; what a view or a trigger would do is not asked for at all."""
+    if inner is not None or action not in {*_READING, sqlite3.SQLITE_PRAGMA}:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_FUNCTION and second not in _FUNCTIONS:
+        return sqlite3.SQLITE_DENY
+    if action == sqlite3.SQLITE_PRAGMA and first not in _PRAGMAS:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
 
 
 def _tables(path: Path) -> set[str]:
@@ -305,14 +342,22 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def _check_tables(connection: sqlite3.Connection, where: Where) -> None:
-    """Refuse an export in which one of the tables is a view: what it computes could go on for ever."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'").fetchall()
-    views = {str(row[0]) for row in found} & {KERNELS, STRINGS, GPU, GRAPHS, SAMPLES, NAMES, START, *_OTHER}
-    if views:
-        raise InputRefusedError(
-            f"{min(views)} is a view and no table, which no export of Nsight Systems has",
-            f"Export it again with `{_EXPORT}`.", where,
-        )  # fmt: skip
+    """Refuse an export in which one of the tables is none, or computes a column: that could go on for ever."""
+    ours = {KERNELS, STRINGS, GPU, GRAPHS, SAMPLES, NAMES, START, "META_DATA_EXPORT", *_OTHER}
+    # By what SQLite made of each, and not by what its catalogue claims.
+    kinds = {str(row[1]): str(row[2]) for row in connection.execute("PRAGMA table_list") if str(row[1]) in ours}
+    for name, kind in sorted(kinds.items()):
+        if kind != "table":
+            raise InputRefusedError(
+                f"{name} is a {kind if kind == 'view' else f'{kind} table'} and no table, which no export of Nsight "
+                "Systems has",
+                f"Export it again with `{_EXPORT}`.", where,
+            )  # fmt: skip
+        if any(row[6] for row in connection.execute(f'PRAGMA table_xinfo("{name}")')):
+            raise InputRefusedError(
+                f"{name} computes one of its columns, which no export of Nsight Systems does",
+                f"Export it again with `{_EXPORT}`.", where,
+            )  # fmt: skip
 
 
 def _graphs(connection: sqlite3.Connection, tables: set[str]) -> pd.DataFrame:
