@@ -113,7 +113,7 @@ def evaluate(
     enough = about.runs >= LEAST_RUNS
     status = {
         spec.name: _status(spec, protocol, chosen) if enough
-        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs})"
+        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs}, {LEAST_RUNS - about.runs} are missing)"
         for spec in specs
     }  # fmt: skip
     running = [spec for spec in specs if status[spec.name] == "ok"]
