@@ -233,12 +233,12 @@ def split(
     job: Annotated[
         list[str], typer.Option("--job", metavar="W", help="A workload that gets a part of the GPU; once for each.")
     ],
+    limit: LimitOption,
     dataset: MaybeDatasetOption = None,
     mechanism: Annotated[
         str,
         typer.Option("--mechanism", metavar="M", help="What cuts the GPU: CUDA MPS, static SM partition, or MIG."),
     ] = "CUDA MPS",
-    limit: _Limit = 1.2,
     reserve: _Reserve = 0.05,
     db: DbOption = None,
     as_json: JsonOption = False,
