@@ -1,4 +1,4 @@
-"""Commands that decide where jobs go: plan, may-join."""
+"""Commands that decide where jobs go: plan, may-join, split, and what deciding by predictions is worth."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import (
+    DatasetOption,
     DbOption,
     GpuOption,
     JsonOption,
@@ -63,6 +64,7 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(answers(plan))
     app.command("may-join")(answers(may_join))
     app.command("split")(answers(split))
+    app.command("headroom")(answers(headroom))
 
 
 def plan(
@@ -258,3 +260,25 @@ def _show_split(screen: Screen, found: Sweep) -> None:
     screen.line(f"{found.verdict}: {found.why}")
     columns = columns_of("setting", "slowdowns", "worst", "stp", "fairness", "memory", "evidence")
     screen.table(found.table(), columns)
+
+
+def headroom(*, dataset: DatasetOption, limit: LimitOption, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """Say what placing by out-of-fold predictions takes of what pairing can gain, beside simple rules."""
+    from analysis.plan.headroom import in_words, worth
+
+    with opened(db) as database:
+        found = worth(database, dataset, limit=limit)
+    rows = [one.row() for one in found]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import columns_of
+
+        screen.line(in_words(found), style="bold")
+        columns = columns_of(
+            "title/pairing", "protocol", "sets/eight", "antt_taken", "stp_taken", "best_partner", "precision/share",
+            "recall", "antt_without", "stp_without", antt_taken={"low": "antt_taken_low", "high": "antt_taken_high"},
+            stp_taken={"low": "stp_taken_low", "high": "stp_taken_high"},
+        )  # fmt: skip
+        screen.table(rows, columns)
+
+    return Answer(rows, show)

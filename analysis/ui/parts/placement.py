@@ -17,7 +17,7 @@ from analysis.charts.theme import alt_text
 from analysis.errors import InputRefusedError, StallScopeError
 from analysis.jobs.runner import Progress
 from analysis.numbers import significant
-from analysis.plan import exports, planner, wording
+from analysis.plan import exports, headroom, planner, wording
 from analysis.plan.jobs import JobList, parse_jobs
 from analysis.plan.problem import OBJECTIVES, RISKS, GpuKind, Job, gpu_kind
 from analysis.plan.sets import LibraryFigures, without_model
@@ -55,6 +55,10 @@ _COLUMNS: dict[str, Any] = configured(
     "job", "workload", "owner", "slowdown", "low/interval", "high/interval", "limit", "verdict/set", "within_limit",
     "evidence", job=_FIXED, workload=_FIXED, owner=_FIXED, slowdown=_FIXED, low=_FIXED, high=_FIXED, limit=_FIXED,
     verdict=_FIXED, within_limit=_FIXED, evidence=_FIXED,
+)  # fmt: skip
+_WORTH: dict[str, Any] = configured(
+    "title/pairing", "protocol", "sets/eight", "antt_taken", "stp_taken", "best_partner", "precision/share", "recall",
+    "antt_without", "stp_without", title={"pinned": True},
 )  # fmt: skip
 _SPLITS: dict[str, Any] = configured("setting", "slowdowns", "worst", "stp", "fairness", "memory", "evidence")
 _COMPARED: dict[str, Any] = configured(
@@ -315,6 +319,18 @@ def gains(found: planner.Answer) -> None:
     table = wording.compared(found)
     columns = [name for name in _COMPARED if name in table and table[name].notna().any()]
     frame.data(table[columns], name="placement-compared", columns=_COMPARED)
+
+
+def record(dataset: str) -> None:
+    """Say what placing by out-of-fold predictions took on this data set's own pairs, where that was evaluated."""
+    try:
+        found = cached(headroom.worth, database(), dataset)
+    except StallScopeError:  # nothing was evaluated here: there is no record to show
+        return
+    frame.subheading("How well predictions place these jobs")
+    st.markdown(plain(headroom.in_words(found), 1200))
+    rows = pd.DataFrame([one.row() for one in found])
+    frame.data(rows[[name for name in _WORTH if name in rows]], name="placement-headroom", columns=_WORTH)
 
 
 def measure_next(found: planner.Answer) -> None:
