@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from analysis.interference.decision import Decision
 from analysis.interference.metrics import stp
 from analysis.plan.columns import pairs_of
 from analysis.plan.problem import Job, Problem, may_share
-from analysis.plan.sets import Decision, Figures, Names, SetFigures, decide
+from analysis.plan.sets import Figures, Names, SetFigures, decide
 from analysis.predict.advise.measure_next import command
 
 #: More pairs than this are not looked at one by one.
@@ -158,7 +159,7 @@ def _proposals(
             continue
         idle = sum(1 - used.get(job, _BUSY) for job in figures.jobs) / 2
         if figures.known:
-            chance = 0.5 if decision.probability is None else decision.probability / 100
+            chance = 0.5 if decision.within_limit is None else decision.within_limit / 100
             worth, why = chance * (stp(figures.slowdowns) - 1), decision.why
         else:
             worth = 0.5 * idle
