@@ -29,6 +29,7 @@ EVIDENCE = {
     "measured": "a measurement of this very set",
     "did not run": "runs of this very set that failed",
     "composed": "measured pairs, put together",
+    "effects": "what each job suffers and does beside others",
 }
 COLUMNS = configured(
     "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "thread_percentage",

@@ -64,6 +64,9 @@ def members(found: list[JobPrediction]) -> None:
         if one.rests_on == "composed":
             card.caption("composed of its measured pairs, no interval")
             continue
+        if one.rests_on == "effects":
+            card.caption("from what each job suffers and does beside others, no interval")
+            continue
         beyond = " · :orange[:material/warning:] beyond what the model has seen" if one.extrapolating else ""
         card.caption(f"{interval}{beyond}")
     every = [one.measured if one.measured is not None else one.slowdown for one in found]
