@@ -28,7 +28,7 @@ from analysis.predict.models.jobs import JobPrediction
 from analysis.predict.models.manifest import Manifest
 from analysis.reference import gpus
 from analysis.ui.parts import upload
-from analysis.ui.parts.question import OWN, Question
+from analysis.ui.parts.question import MOST_JOBS, OWN, Question
 from analysis.ui.shell import access, frame, navigation
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
@@ -254,6 +254,14 @@ def onward(asked: Question) -> None:
     with st.container(horizontal=True):
         navigation.link("explain", "Why this number?", **asked.address())
         navigation.link("report", "Put it into a report", kind="prediction", **asked.address())
+        if (count := len(asked.jobs)) < MOST_JOBS:
+            st.button(
+                "Add a job", icon=":material/add:", key="add-a-job", on_click=_more, args=(count + 1,), type="tertiary"
+            )
+
+
+def _more(count: int) -> None:
+    st.session_state["jobs"] = str(count)
 
 
 #: Scenarios side by side, the one in the form among them.
