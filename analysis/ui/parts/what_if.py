@@ -26,7 +26,7 @@ from analysis.predict.explain import whitebox_causes
 from analysis.predict.models import models, unanswered, untrained
 from analysis.predict.models.jobs import JobPrediction
 from analysis.predict.models.manifest import Manifest
-from analysis.reference import gpus
+from analysis.reference import gpus, origin
 from analysis.ui.parts import upload
 from analysis.ui.parts.question import MOST_JOBS, OWN, Question
 from analysis.ui.shell import access, frame, navigation
@@ -364,7 +364,7 @@ def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, An
         "stp": stp(every),
         "fairness": fairness(every),
         "extrapolating": any(one.extrapolating for one in found),
-        "evidence": first.evidence,
+        "evidence": origin.evidence(first.evidence, simulated=first.simulated),
     }
 
 
