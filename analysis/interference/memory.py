@@ -12,7 +12,7 @@ from analysis.numbers import significant
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, telemetry
+from analysis.store.queries import coruns
 
 Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
 
@@ -74,7 +74,7 @@ def peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     -------
     pd.DataFrame
         Index workload; peak_memory_mib and memory_kind. Solo measurements come first, then what a co-run stated for the
-        member, then the largest sample of telemetry; workloads without any are absent.
+        member; workloads without either are absent.
     """
     return database.cached("peak memory", (dataset, gpu), lambda: _peaks(database, dataset, gpu))
 
@@ -83,10 +83,8 @@ def _peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     here = Filter(datasets=(dataset,), gpus=(gpu,))
     columns = ["workload", "peak_memory_mib", "memory_kind"]
     alone, beside = coruns.solos(database, here)[columns], coruns.members(database, here)[columns]
-    sampled = telemetry.of_workloads(database, dataset)
-    sampled = sampled[sampled["gpu"] == gpu].assign(memory_kind="nvidia-smi")[columns]
     found = []
-    for frame in (alone, beside, sampled):
+    for frame in (alone, beside):
         known = frame.dropna(subset=["peak_memory_mib"]).sort_values("peak_memory_mib", ascending=False, kind="stable")
         found.append(known.drop_duplicates("workload"))
     return pd.concat(found).drop_duplicates("workload").set_index("workload")

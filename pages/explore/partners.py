@@ -53,9 +53,7 @@ def page() -> None:
         simulated=matrix.simulated,
     )
     frame.caveats(list(matrix.notes))
-    with st.container(horizontal=True):
-        link("interference", "The whole matrix", dataset=name)
-        link("what-if", "Ask about a set of jobs", dataset=name, on=gpu)
+    link("interference", "The whole matrix", dataset=name)
 
 
 page()

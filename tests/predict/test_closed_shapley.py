@@ -52,7 +52,8 @@ def test_closed_form_is_the_definition(mode: Mode) -> None:
     def worth(present: set[int]) -> float:
         left = mixed(jobs, a, behind_a, present, players, 0)
         right = mixed(jobs, b, behind_b, present, players, len(players) + 1)
-        return float(process.predict(left, right)[0])
+        both = Jobs(*(np.concatenate([getattr(one, of) for one in (left, right)]) for of in ("x", "model", "name")))
+        return float(process.predict(both, np.array([0]), np.array([1]))[0])
 
     expected = np.zeros(count)
     for player in range(count):

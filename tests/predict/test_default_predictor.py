@@ -109,10 +109,18 @@ def test_weights_are_learnt_from_left_out_models(pairs: TrainingFrame, monkeypat
     sure = StructuredGP(max_iter=5).fit(pairs.X, pairs.y)
     weights = ensemble.learnt(sure, every, pairs.X, pairs.y, rows)
     assert weights.sum() == pytest.approx(1.0)
+
+    def off_by(much: float) -> Any:
+        def left_out(_: StructuredGP, held: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, None]:
+            rows = np.concatenate(held)
+            return rows, pairs.y[rows] + much, None
+
+        return left_out
+
     # processes that are off by half have less to say
-    monkeypatch.setattr(StructuredGP, "left_out", lambda _, held: (held[0], pairs.y[held[0]] + 0.5, held[0] * 0.0 + 1))
+    monkeypatch.setattr(StructuredGP, "left_out", off_by(0.5))
     assert ensemble.learnt(sure, every, pairs.X, pairs.y, rows)[0] < min(weights[0], 0.7)
-    monkeypatch.setattr(StructuredGP, "left_out", lambda _, held: (held[0], pairs.y[held[0]], held[0] * 0.0 + 1))
+    monkeypatch.setattr(StructuredGP, "left_out", off_by(0.0))
     assert ensemble.learnt(sure, every, pairs.X, pairs.y, rows)[0] == 1.0
 
 

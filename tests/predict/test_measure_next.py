@@ -13,7 +13,6 @@ from analysis.predict.advise.measure_next import Candidates, in_words, measure_n
 from analysis.predict.advise.next_check import check_choice
 from analysis.predict.advise.next_check import in_words as check_in_words
 from analysis.predict.frame import features
-from analysis.predict.predictors.pairgp import take
 from analysis.predict.predictors.structured import StructuredGP
 from analysis.store.database import Database
 from analysis.store.queries import coruns
@@ -78,7 +77,7 @@ def test_covariance_has_the_variances_of_the_predictor(database: Database) -> No
     jobs = model.jobs_of(members)
     own, other = members.own, members.others[:, 0]
     covariance = model.direct_.covariance(jobs, own, other)
-    expected = model.direct_.variance(take(jobs, own), take(jobs, other)) - model.direct_.noise_
+    expected = model.direct_.variance(jobs, own, other) - model.direct_.noise_
     assert np.diag(covariance) == pytest.approx(expected, abs=1e-8)
     assert covariance == pytest.approx(covariance.T, abs=1e-9)
 

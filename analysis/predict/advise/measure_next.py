@@ -23,7 +23,6 @@ from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.models.activemodel import answering
 from analysis.predict.models.many import answers
-from analysis.predict.predictors.pairgp import take
 from analysis.predict.predictors.structured import StructuredGP
 from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
@@ -400,7 +399,7 @@ def candidates_of(model: StructuredGP, X: pd.DataFrame) -> tuple[Candidates, Flo
     own, other = members.own, members.others[:, 0]
     covariance = model.direct_.covariance(jobs, own, other)
     runs = [np.array([2 * number, 2 * number + 1]) for number in range(len(X) // 2)]
-    mean = model.direct_.predict(take(jobs, own), take(jobs, other))
+    mean = model.direct_.predict(jobs, own, other)
     return Candidates(covariance, model.direct_.noise_, runs), mean
 
 

@@ -18,9 +18,18 @@ from analysis.predict.evaluate.intervals import Calibration
 from analysis.predict.evaluate.protocols import FOLDS, SEEDS, Fold, few_shot, grouped, left_out, unseen_gpu
 from analysis.predict.frame.frame import TrainingFrame
 from analysis.predict.frame.schema import Floats, Ints
+from analysis.predict.predictors.ensemble import familiar
+from analysis.predict.predictors.pairgp import EXACT_ROWS
 
 #: Most groups of folds that intervals are calibrated on; more workloads than that are left out several at a time.
 INNER_FOLDS = 6
+
+#: Beyond so many training rows a few groups stand for all, and of so many workloads one is left out at a time.
+SAMPLED_ROWS = EXACT_ROWS
+WORKLOADS_KEPT = 50
+
+#: Fifths of the pairs are left out of a large table until there are so many rows.
+PAIR_ROWS = 1_000
 
 #: What a left-out group is under each protocol.
 _UNITS = {
@@ -84,6 +93,8 @@ def inner_groups(frame: TrainingFrame, protocol: str, runs: int = 10) -> tuple[l
         Row numbers that are left out together, the number of groups behind them, and what a group is.
     """
     unit = _UNITS.get(protocol, "pairs")
+    if len(frame) > SAMPLED_ROWS:
+        return _few_groups(frame, protocol, unit, runs)
     found: list[Ints] = []
     if protocol == "leave-one-workload-out":
         jobs = zip(frame.rows["workload"], frame.rows["others"], strict=True)
@@ -99,6 +110,42 @@ def inner_groups(frame: TrainingFrame, protocol: str, runs: int = 10) -> tuple[l
         return found, len(found), unit
     pairs = int(frame.rows["pair"].nunique())
     return [fold.test for fold in grouped(frame.rows["pair"], SEEDS[:1], FOLDS)], pairs, "pairs"
+
+
+def _few_groups(frame: TrainingFrame, protocol: str, unit: str, runs: int) -> tuple[list[Ints], int, str]:
+    """Return groups of a large table: a few, because each is a new fit; they stand for the rest.
+
+    Pairs and workloads are many, so that a few dozen left out together leave the others as they were.
+    """
+    lot = np.random.default_rng(SEEDS[0])
+    rows = frame.rows
+    if protocol == "leave-one-workload-out":
+        names = lot.permutation(np.array(frame.workloads, dtype=object))
+        each = max(1, len(names) // WORKLOADS_KEPT)
+        groups = [frozenset(names[at * each : (at + 1) * each]) for at in range(INNER_FOLDS)]
+        code, sets = pd.factorize(pd.Series(rows["others"]))
+        found = []
+        for group in groups:
+            beside = np.array([not group.isdisjoint(names) for names in sets], dtype=bool)[code]
+            found.append(np.flatnonzero(beside | rows["workload"].isin(group).to_numpy()))
+        return found, sum(map(len, groups)), unit
+    if protocol == "leave-one-family-out":
+        folds = list(left_out(rows["families"]))
+    elif protocol == "few-shot":
+        folds = list(few_shot(frame, runs, SEEDS[:1]))
+    elif protocol == "unseen-gpu":
+        folds = list(unseen_gpu(frame, None, None))
+    else:
+        folds = []
+    found = [fold.test for fold in folds if 0 < len(fold.test) < len(frame)]
+    if len(found) >= 2:
+        found = [found[at] for at in lot.permutation(len(found))[:INNER_FOLDS]]
+        return found, len(found), unit
+    found = []
+    for fold in grouped(rows["pair"], SEEDS[:1], FOLDS):
+        if sum(map(len, found)) < PAIR_ROWS:
+            found.append(fold.test)
+    return found, int(rows["pair"].iloc[np.concatenate(found)].nunique()), "pairs"
 
 
 def _chunks(sets: Sequence[frozenset[str]], names: Sequence[str]) -> Iterator[Fold]:
@@ -207,6 +254,8 @@ def calibrate_by_groups(fitted: Any, train: TrainingFrame, protocol: str, runs: 
         None where there is too little to calibrate on.
     """
     if hasattr(fitted, "left_out") and len(train) > REFIT_ROWS:
+        if hasattr(fitted, "among") and (kept := familiar(train.X)) is not None and len(train) > SAMPLED_ROWS:
+            fitted, train = fitted.among(kept), train.take(kept)
         held, groups, unit = inner_groups(train, protocol, runs)
         asked = (held, train.X, train.y) if hasattr(fitted, "again") else (held,)
         rows, predicted, deviation = fitted.left_out(*asked)

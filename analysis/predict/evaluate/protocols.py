@@ -157,10 +157,15 @@ def grouped(groups: pd.Series, seeds: Sequence[int], n_folds: int) -> Iterator[F
 
 def left_out(members: Iterable[frozenset[str]]) -> Iterator[Fold]:
     """Hold out, one name after the other, every row whose run has the name among its members."""
-    sets = list(members)
-    for number, name in enumerate(sorted({name for found in sets for name in found})):
-        inside = np.array([name in found for found in sets])
-        yield Fold(name, 0, number, np.flatnonzero(~inside), np.flatnonzero(inside))
+    rows_of: dict[str, list[int]] = {}
+    count = 0
+    for row, found in enumerate(members):
+        count = row + 1
+        for name in found:
+            rows_of.setdefault(name, []).append(row)
+    for number, name in enumerate(sorted(rows_of)):
+        inside = np.array(rows_of[name], dtype=np.int64)
+        yield Fold(name, 0, number, np.delete(np.arange(count), inside), inside)
 
 
 def unseen_gpu(frame: TrainingFrame, gpu: str | None, train_gpus: Sequence[str] | None) -> Iterator[Fold]:

@@ -24,6 +24,10 @@ NO_TARGET_FLAGS = ("hard_coded", "not_measured", "partial")
 #: Flag of a member whose S was clipped to exactly 1, and how it is counted: its true slowdown is unknown.
 CLIPPED, CLIPPED_REASON = "clipped", "clipped to exactly 1"
 
+#: Members that a frame holds at most, and how those that were not drawn for it are counted.
+MOST_MEMBERS = 200_000
+NOT_DRAWN = f"not among the {MOST_MEMBERS:,} that were drawn by lot"
+
 __all__ = ["TrainingFrame", "all_pairs", "build", "flagged_workloads", "for_jobs", "rows_for_sets"]
 
 
@@ -54,7 +58,8 @@ def build(
     Returns
     -------
     TrainingFrame
-        Members with a target. Runs that did not run, or not completely, are counted in `left_out`.
+        Members with a target. Runs that did not run, or not completely, are counted in `left_out`, as are those of a
+        larger table that were not drawn (`MOST_MEMBERS`).
 
     Raises
     ------
@@ -74,6 +79,7 @@ def build(
     if flagged:
         bad = pd.Series(list(zip(members["gpu"], members["workload"], strict=True)), index=members.index).isin(flagged)
         members = _drop(members, bad.groupby(members["run_id"]).transform("any"), "flagged workload", left_out)
+    members = _drawn(members, left_out)
     if members.empty:
         raise NotEnoughDataError(
             f"data set {dataset} has no co-run to learn from{_chosen(chosen)}", "Import measured co-runs first."
@@ -101,7 +107,6 @@ def build(
         left_out=left_out,
         flagged=flagged,
         simulated=bool(members["simulated"].any()),
-        own_model=sources.own_simulator(database, dataset),
     )
     return frame.take(np.flatnonzero(good))
 
@@ -188,6 +193,18 @@ def _carry(members: pd.DataFrame, *flags: str) -> np.ndarray:
 def flagged_workloads(database: Database, dataset: str) -> frozenset[tuple[str, str]]:
     """Return the (gpu, workload) pairs whose solo baseline the data checks doubt."""
     return frozenset(checks.flagged_workloads(database, dataset))
+
+
+def _drawn(members: pd.DataFrame, left_out: dict[str, int]) -> pd.DataFrame:
+    """Draw whole runs by lot where there are more members than a frame holds."""
+    if len(members) <= MOST_MEMBERS:
+        return members
+    run = pd.factorize(members["run_id"])[0]
+    lot = np.random.default_rng(0).permutation(int(run.max()) + 1)
+    size = np.bincount(run)
+    kept = np.zeros(len(size), dtype=bool)
+    kept[lot[np.cumsum(size[lot]) <= MOST_MEMBERS]] = True
+    return _drop(members, pd.Series(~kept[run], index=members.index), NOT_DRAWN, left_out)
 
 
 def _chosen(chosen: Filter) -> str:

@@ -55,8 +55,7 @@ class JobPrediction:
     reasons : tuple of str
         Which, in words.
     evidence : str
-        Weakest evidence of the set: none, telemetry, counters, stalls; measured when this very set was; composed, or
-        effects, where the runs of others answer.
+        Weakest evidence of the set: none, telemetry, counters, stalls; measured when this very set was.
     measured : float or None
         Median measured S of this job in this very set.
     memory : str
@@ -193,9 +192,7 @@ def predict_jobs(
         doubtful, forecast, bool(here and here.simulated),
     )  # fmt: skip
     decision: Decision = decide(case)
-    evidence: str = "measured" if measured else tier.weakest(tiers)
-    if not measured and forecast.known and forecast.basis != "predicted":
-        evidence = forecast.basis
+    evidence = "measured" if measured else tier.weakest(tiers)
     return [
         JobPrediction(
             workload=job,

@@ -17,7 +17,7 @@ from analysis.interference.decision import LIMIT
 from analysis.predict.evaluate import execution
 from analysis.predict.evaluate.evaluate import LEAST_RUNS
 from analysis.predict.evaluate.execution import Progress
-from analysis.predict.evaluate.folding import calibrate_by_groups
+from analysis.predict.evaluate.folding import SAMPLED_ROWS, calibrate_by_groups
 from analysis.predict.evaluate.intervals import Calibration
 from analysis.predict.evaluate.selection import resolve_gpus
 from analysis.predict.frame import features
@@ -27,6 +27,7 @@ from analysis.predict.models import modelfile, unanswered, untrained
 from analysis.predict.models.jobs import JobPrediction, predict_jobs
 from analysis.predict.models.manifest import Manifest, column_ranges, now, package_versions, schema_hash, used_columns
 from analysis.predict.predictors.base import needs
+from analysis.predict.predictors.ensemble import MOST_WORKLOADS, expected_seconds
 from analysis.predict.predictors.registry import DEFAULT, get
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -98,10 +99,18 @@ def train(
     missing = needs(spec.make(), frame.X)
     if missing:
         raise NotEnoughDataError(f"{spec.title} can't learn from data set {dataset}, it {missing}", "Choose another.")
+    cost = ""
+    if spec.name == DEFAULT:
+        cost = f" to {len(frame):,} members, about {expected_seconds(len(frame), len(frame.workloads)):.0f} s of a core"
+        if len(frame) > SAMPLED_ROWS:
+            notes.append(
+                "Intervals rest on a sample: pairs, workloads and families drawn by lot among at most "
+                f"{MOST_WORKLOADS} workloads were left out of {len(frame):,} members."
+            )
     protocols = CALIBRATED if frame.runs >= LEAST_RUNS else ()
     (_, estimator), = execution.run(
         lambda _: spec.make().fit(frame.X, frame.y), ["fit"], _part(progress, 0.0, 0.4),
-        describe=lambda _: f"fitting {spec.title}",
+        describe=lambda _: f"fitting {spec.title}{cost}",
     )  # fmt: skip
     calibration = {
         protocols[number]: found

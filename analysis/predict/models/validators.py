@@ -305,14 +305,35 @@ def _network(model: Any) -> None:
 
 def _pairs(model: Any) -> None:
     count = len(model.y_)
-    _need(model.cholesky_.shape == (count, count), "the covariance is not that of its rows")
+    if not getattr(model, "by_job_", False):
+        _need(model.cholesky_.shape == (count, count), "the covariance is not that of its rows")
+        _need((np.diag(model.cholesky_) > 0).all(), "the covariance is none")
+    else:
+        features = model.features_
+        _features(features)
+        _need(model.unsure_.shape == (features.count * (features.count + 1) // 2,), "the covariance is not its half")
+        _need(model.known_.shape == (len(model.jobs_.name),), "what is known is not said of every job")
+        _need(features.mode == model.mode, "the features are those of another process")
+        _need(len(features.to_left) == len(model.jobs_.name), "the features are of other jobs")
     _need(len(model.i_) == len(model.j_) == count, "the pairs are not one a row")
     jobs = len(model.jobs_.name)
     for places in (model.i_, model.j_):
         _need(places.dtype.kind == "i", "the pairs are no places")
         _need(not count or (places.min() >= 0 and places.max() < jobs), "a pair names a job beyond those it knows")
     _need(model.jobs_.x.ndim == 2 and len(model.jobs_.x) == jobs, "the jobs' values are not one a job")
-    _need((np.diag(model.cholesky_) > 0).all(), "the covariance is none")
+
+
+def _features(model: Any) -> None:
+    _need(type(model).__name__ == "Features", "the features are none")
+    _need(model.mode in ("direct", "symmetric", "antisymmetric"), "there is no such process")
+    jobs, kept = len(model.to_left), len(model.of_left)
+    _need(len(model.to_effects) == (2 if model.mode == "direct" else 1), "effects are missing")
+    for effects in model.to_effects:
+        _need(effects.shape == (jobs, jobs), "the effects are not one a job")
+    _need(model.to_left.shape == model.to_right.shape == (jobs, kept), "the eigenvectors are not those of the jobs")
+    _need(model.of_left.shape == model.of_right.shape == (kept,), "the eigenvalues are not one a vector")
+    _whole(model.kept, 0, kept**2, "kept is no number of products")
+    _need(model.select.shape == (kept**2, model.kept), "there are fewer products")
 
 
 def _columns(model: Any) -> None:
@@ -369,6 +390,7 @@ _PREDICTORS: Mapping[str, Validator] = {
          "learners.RidgeModel", "learners.SupportVectors", "whitebox.WhiteBoxBoosting"),
         _columns,
     ),
+    "jobposterior.Features": _features,
     "pairgp.PairGP": _pairs,
     "ensemble.Average": _mixture,
     "ensemble.StallScope": _mixture,

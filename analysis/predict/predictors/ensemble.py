@@ -15,10 +15,14 @@ from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.base import Predictor
 from analysis.predict.predictors.contributions import Contributions, Explained, Start
 from analysis.predict.predictors.learners import Boosting, ExtraTrees
+from analysis.predict.predictors.pairgp import EXACT_ROWS
 from analysis.predict.predictors.structured import StructuredGP
 
 #: Most rehearsals; models beyond that are left out several at a time.
 MOST_GROUPS = 12
+
+#: Rehearsals of processes that are learnt by job, where each is a new fit; models are then left out together.
+FEW_GROUPS = 6
 
 
 def models_of(X: pd.DataFrame) -> list[str]:
@@ -27,7 +31,9 @@ def models_of(X: pd.DataFrame) -> list[str]:
     return sorted({str(name) for name in X["model"].unique()} | beside)
 
 
-def strangers(X: pd.DataFrame, models: Collection[str]) -> npt.NDArray[np.bool_]:
+def strangers(
+    X: pd.DataFrame, models: Collection[str], who: tuple[str, str] = ("model", "models")
+) -> npt.NDArray[np.bool_]:
     """Say which rows have a job of a model that is not among those given.
 
     Parameters
@@ -36,6 +42,8 @@ def strangers(X: pd.DataFrame, models: Collection[str]) -> npt.NDArray[np.bool_]
         Rows of the frame.
     models : collection of str
         Models that were seen, as targets or as co-runners.
+    who : (str, str)
+        Columns of the target's and the co-runners' names; ``workload`` and ``others`` ask about workloads.
 
     Returns
     -------
@@ -43,14 +51,27 @@ def strangers(X: pd.DataFrame, models: Collection[str]) -> npt.NDArray[np.bool_]
     """
     seen = frozenset(models)
     # Each distinct name and set of co-runners is looked at once: frames may have millions of rows.
-    code, distinct = pd.factorize(X["model"].to_numpy(dtype=object))
+    code, distinct = pd.factorize(X[who[0]].to_numpy(dtype=object))
     strange = np.array([str(name) not in seen for name in distinct], dtype=bool)
-    beside, sets = pd.factorize(X["models"].to_numpy(dtype=object))
+    beside, sets = pd.factorize(X[who[1]].to_numpy(dtype=object))
     any_strange = np.array([any(str(name) not in seen for name in found) for found in sets], dtype=bool)
     return np.asarray(strange[code] | any_strange[beside], dtype=bool)
 
 
-def rehearsals(X: pd.DataFrame) -> Iterator[Ints]:
+#: Workloads among which rows are left out, of those that a table has.
+MOST_WORKLOADS = 150
+
+
+def familiar(X: pd.DataFrame) -> Ints | None:
+    """Return the rows between `MOST_WORKLOADS` workloads that are drawn by lot; None where there are no more."""
+    names = sorted({str(name) for name in X["workload"].unique()})
+    if len(names) <= MOST_WORKLOADS:
+        return None
+    kept = np.random.default_rng(0).permutation(np.array(names, dtype=object))[:MOST_WORKLOADS]
+    return np.flatnonzero(~strangers(X, kept.tolist(), ("workload", "others")))
+
+
+def rehearsals(X: pd.DataFrame, most: int | None = None) -> Iterator[Ints]:
     """Leave models out in turn, each with all runs that it is in: rows that are as strange to the rest as a new model.
 
     Yields
@@ -60,12 +81,23 @@ def rehearsals(X: pd.DataFrame) -> Iterator[Ints]:
     """
     names = models_of(X)
     order = np.random.default_rng(0).permutation(len(names))
-    count = min(MOST_GROUPS, len(names))
+    count = min(most or MOST_GROUPS, len(names))
     for number in range(count):
         group = [names[place] for place in order[number::count]]
         rows = np.flatnonzero(strangers(X, set(names).difference(group)))
         if 0 < len(rows) < len(X):
             yield rows
+
+
+#: Rows that trees learn from at most; more would cost more than they teach.
+TREE_ROWS = 2_500
+
+
+def drawn(rows: Ints) -> Ints:
+    """Return rows, or as many of them as trees learn from at most, drawn by lot, in their order."""
+    if len(rows) <= TREE_ROWS:
+        return rows
+    return rows[np.sort(np.random.default_rng(0).permutation(len(rows))[:TREE_ROWS])]
 
 
 #: Steps in which weights are tried: 1/8.
@@ -105,14 +137,18 @@ def learnt(process: StructuredGP, trees: Sequence[tuple[str, Any]], X: pd.DataFr
     """
     grid = candidates(1 + len(trees))
     errors = []
-    groups = list(rehearsals(X.iloc[pairs]))
+    if process.direct_.by_job_ and (rows := familiar(X)) is not None:
+        X, y, process = X.iloc[rows], y[rows], process.among(rows)
+        pairs = _pairs(X)
+    groups = list(rehearsals(X[["model", "models"]].iloc[pairs], FEW_GROUPS if process.direct_.by_job_ else None))
     if len(groups) < LEAST_GROUPS:
         first: Floats = grid[0]
         return first
-    for held in groups:
-        rest, rows = np.delete(pairs, held), pairs[held]
-        rows, said, _ = process.left_out([rows])
-        parts = [said, *(clone(tree).fit(X.iloc[rest], y[rest]).predict(X.iloc[rows]) for _, tree in trees)]
+    _, left_out, _ = process.left_out([pairs[held] for held in groups])
+    for held, said in zip(groups, np.split(left_out, np.cumsum([len(held) for held in groups])[:-1]), strict=True):
+        rest, few = drawn(np.delete(pairs, held)), drawn(np.arange(len(held)))
+        rows = pairs[held[few]]
+        parts = [said[few], *(tree.predict(X.iloc[rows]) for _, tree in _fitted(_cloned(trees), X, y, rest))]
         mixed = np.column_stack(parts) @ grid.T
         errors.append(np.abs(np.expm1(mixed - y[rows][:, None])).mean(axis=0))
     return best_weights(np.array(errors), grid)
@@ -145,6 +181,21 @@ def best_weights(errors: Floats, grid: Floats) -> Floats:
 
 #: Fewer pairs than this teach trees nothing worth a weight.
 LEAST_PAIRS = 60
+
+
+def expected_seconds(rows: int, workloads: int) -> float:
+    """Return about how many seconds one core takes to train the default with its intervals, to be said before.
+
+    Parameters
+    ----------
+    rows : int
+        Members to learn from.
+    workloads : int
+        Workloads among them.
+    """
+    if rows <= EXACT_ROWS:
+        return float(4.0 + 14.0 * (rows / 2000.0) ** 1.5)
+    return 0.18 * workloads + 6e-5 * workloads**2
 
 
 class Mixture(Predictor):
@@ -255,7 +306,7 @@ class StallScope(Mixture):
         kept = [number for number in range(1, len(weights)) if weights[number] > 0]
         self.models_ = models_of(X)
         self.weights_ = weights[[0, *kept]]
-        self.parts_ = [("processes", process), *_fitted([trees[number - 1] for number in kept], X, y, pairs)]
+        self.parts_ = [("processes", process), *_fitted([trees[number - 1] for number in kept], X, y, drawn(pairs))]
         return self
 
     def again(self, X: pd.DataFrame, y: Floats, asked: pd.DataFrame) -> StallScope:
@@ -264,7 +315,7 @@ class StallScope(Mixture):
         found.models_, found.weights_ = models_of(X), self.weights_
         found.parts_ = [("processes", self._process().fit(X, y))]
         if strangers(asked, found.models_).any():
-            found.parts_ += _fitted([(name, clone(part)) for name, part in self.parts_[1:]], X, y, _pairs(X))
+            found.parts_ += _fitted(_cloned(self.parts_[1:]), X, y, drawn(_pairs(X)))
         else:
             found.weights_ = np.ones(1)
         return found
@@ -287,6 +338,13 @@ class StallScope(Mixture):
         """Return the processes' standard deviation of ln S, which tells sure rows from unsure ones."""
         return self.process_.predict_std(X)
 
+    def among(self, rows: Ints) -> StallScope:
+        """Return a predictor whose processes have learnt from some of the rows alone; see `StructuredGP.among`."""
+        found: StallScope = clone(self)
+        found.models_, found.weights_ = self.models_, self.weights_
+        found.parts_ = [("processes", self.process_.among(rows)), *self.parts_[1:]]
+        return found
+
     def left_out(self, held: Sequence[Ints], X: pd.DataFrame, y: Floats) -> tuple[Ints, Floats, Floats]:
         """Return what would be said of training rows had whole groups of them been left out.
 
@@ -305,17 +363,20 @@ class StallScope(Mixture):
             As `StructuredGP.left_out`.
         """
         rows, predicted, deviation = self.process_.left_out(held)
-        sizes = [int(np.isin(self.process_.rows_, group).sum()) for group in held]
+        sizes = [len(self.process_.learned(group)) for group in held]
         start, pairs = 0, _pairs(X)
         for group, size in zip(held, sizes, strict=True):
             place = slice(start, start + size)
             start += size
             rest = np.setdiff1d(pairs, group)
-            asked = X.iloc[rows[place]]
-            strange = strangers(asked, models_of(X.iloc[rest]))
-            if len(self.parts_) > 1 and strange.any() and len(rest):
+            if len(self.parts_) == 1 or not len(rest):
+                continue
+            who = X[["model", "models"]]
+            strange = strangers(who.iloc[rows[place]], models_of(who.iloc[rest]))
+            if strange.any():
                 shares = np.where(strange[:, None], self.weights_, np.eye(len(self.parts_))[0])
-                trees = _fitted([(name, clone(part)) for name, part in self.parts_[1:]], X, y, rest)
+                trees = _fitted(_cloned(self.parts_[1:]), X, y, drawn(rest))
+                asked = X.iloc[rows[place]]
                 predicted[place] = _mixed(shares, predicted[place], asked, [tree for _, tree in trees])
         return rows, predicted, deviation
 
@@ -337,6 +398,10 @@ class StallScope(Mixture):
 
 def _fitted(trees: Sequence[tuple[str, Any]], X: pd.DataFrame, y: Floats, pairs: Ints) -> list[tuple[str, Any]]:
     return [(name, tree.fit(X.iloc[pairs], y[pairs])) for name, tree in trees]
+
+
+def _cloned(trees: Sequence[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(name, clone(tree)) for name, tree in trees]
 
 
 def _mixed(shares: Floats, processes: Floats, X: pd.DataFrame, trees: Sequence[Any]) -> Floats:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import cho_solve, lapack, solve_triangular
 from scipy.optimize import minimize
 
 from analysis.predict.frame.schema import Floats, Ints
+from analysis.predict.predictors.jobposterior import Features, JobPosterior, Mode
 
 #: Degrees of freedom of Student's t; small enough to doubt a run, large enough to believe most of them.
 FREEDOM = 4.0
@@ -18,6 +20,18 @@ FREEDOM = 4.0
 #: Times that doubts are formed, and iterations in which the hyper-parameters then follow.
 DOUBTS = 2
 MORE_ITERATIONS = 12
+
+#: Up to so many rows the covariance of all rows is formed; beyond, `jobposterior.JobPosterior` takes its place.
+EXACT_ROWS = 2_500
+
+#: Jobs among which the rows for the hyper-parameters are drawn where there are more rows.
+DRAWN_JOBS = 60
+
+#: Groups of up to so many rows are left out in closed form there.
+FEW_ROWS = 8
+
+#: Rows that are predicted at once.
+BLOCK = 5_000
 
 
 def noise_multiples(residual: Floats, spread: Floats, noise: float, multiple: Floats) -> Floats:
@@ -70,16 +84,16 @@ def cholesky(matrix: Floats) -> Floats:
 
 def inverse_of(factor: Floats) -> Floats:
     """Return the inverse of a covariance from its lower factor, shape (n, n)."""
-    lower = np.tril(lapack.dpotri(np.asfortranarray(factor), lower=1)[0])
-    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
+    inverse = lapack.dpotri(np.asfortranarray(factor), lower=1)[0]
+    # The upper triangle of the factor is zero, and stays so.
+    out = inverse + inverse.T
+    out[np.diag_indices_from(out)] *= 0.5
+    return np.asarray(out, dtype=np.float64)
 
 
 def rowwise(left: Floats, right: Floats) -> Floats:
     """Return the dot product of each row of one matrix with the same row of another, shape (rows,)."""
     return np.asarray(np.einsum("ra,ra->r", left, right), dtype=np.float64)
-
-
-Mode = Literal["direct", "symmetric", "antisymmetric"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,8 @@ class PairGP:
     pair that keeps or changes its sign when the jobs are exchanged. Each of O, P, ... is a kernel on jobs,
     ``v0 rbf + v1 same model + v2 same name + v3 same model x rbf`` with a length scale for each column: known jobs
     keep effects of their own, new ones fall back on their model, then on their profile. Hyper-parameters maximise the
-    marginal likelihood under log-normal priors. The noise has heavy tails (`heavytails`).
+    marginal likelihood under log-normal priors. The noise has heavy tails (`noise_multiples`).
+    What rows teach is gathered by job; beyond `EXACT_ROWS` rows it is also formed by job (`jobposterior`).
 
     Parameters
     ----------
@@ -122,6 +137,9 @@ class PairGP:
     seed : int
         Seed of the draw.
     """
+
+    #: Whether it was learnt by job; so that models stored before there was a choice are read.
+    by_job_ = False
 
     def __init__(self, mode: Mode = "direct", max_rows: int = 350, max_iter: int = 40, seed: int = 0) -> None:
         self.mode = mode
@@ -153,28 +171,70 @@ class PairGP:
             start += [float(np.log(0.3 / max(columns, 1)))] * columns
             start += [float(value) for value in np.log(np.array([1.0, 0.2, 0.2, 0.3]) * scale)]
         prior = np.array([*start, np.log(0.03 * variance)])
-        subset = np.random.default_rng(self.seed).permutation(len(y))[: self.max_rows]
+        subset = _drawn(i, j, self.max_rows, self.seed)
+        used, at = np.unique(np.concatenate([i[subset], j[subset]]), return_inverse=True)
+        few, few_jobs = np.split(at.ravel(), 2), take(jobs, used)
+        apart = between(few_jobs, few_jobs)
         self.theta_, self.multiple_ = prior.copy(), np.ones(len(y))
         for doubts in range(DOUBTS + 1):
             found = minimize(
                 loss, self.theta_,
-                args=(self, i[subset], j[subset], centred[subset], jobs, prior, self.multiple_[subset]), jac=True,
+                args=(self, *few, centred[subset], few_jobs, prior, self.multiple_[subset], apart), jac=True,
                 method="L-BFGS-B", options={"maxiter": MORE_ITERATIONS if doubts else self.max_iter},
             )  # fmt: skip
             self.theta_ = np.asarray(found.x, dtype=np.float64)
             self.noise_ = float(np.exp(self.theta_[-1]))
-            gram = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
-            self.cholesky_ = cholesky(gram + np.diag(self.noise_ * self.multiple_))
+            residual, spread = self._condition(centred, last=doubts == DOUBTS)
             if doubts < DOUBTS:
-                residual, spread = left_out_singly(inverse_of(self.cholesky_), centred)
                 self.multiple_ = noise_multiples(residual, spread, self.noise_, self.multiple_)
-        alpha: Floats = cho_solve((self.cholesky_, True), centred)
-        self._gather_weights(alpha, len(jobs.x))
         self.y_ = y
         return self
 
+    def _condition(self, centred: Floats, *, last: bool) -> tuple[Floats, Floats]:
+        """Learn from the rows at the hyper-parameters; return residual and variance of each row left out alone."""
+        i, j, jobs = self.i_, self.j_, self.jobs_
+        self.by_job_ = len(centred) > EXACT_ROWS
+        nothing = np.zeros(0)
+        if self.by_job_:
+            before = _remembered(self).pop("_posterior", None)
+            posterior = self._posterior_of(np.arange(len(centred)), centred, start=before and before.weights())
+            _remembered(self)["_posterior"] = posterior
+            self.cholesky_ = np.zeros((0, 0))
+            self._keep(posterior)
+            return (nothing, nothing) if last else posterior.left_out_singly()
+        gram = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
+        gram[np.diag_indices_from(gram)] += self.noise_ * self.multiple_
+        self.cholesky_ = cholesky(gram)
+        if not last:
+            return left_out_singly(inverse_of(self.cholesky_), centred)
+        table = np.zeros((len(jobs.x), len(jobs.x)))
+        np.add.at(table, (i, j), cho_solve((self.cholesky_, True), centred))
+        self._gather_weights(table)
+        return nothing, nothing
+
+    def _posterior_of(
+        self, rows: Ints, centred: Floats, unresolved: float | None = None, start: Floats | None = None
+    ) -> JobPosterior:
+        """Return what some of the rows teach, by job."""
+        found = _remembered(self).get("_features")
+        if found is None or not np.array_equal(found[0], self.theta_):
+            kernels = self._to_training(self.jobs_)
+            found = self.theta_, kernels, Features(self.mode, kernels, self.const_)
+            _remembered(self)["_features"] = found
+        _, kernels, features = found
+        noise = self.noise_ * self.multiple_[rows]
+        return JobPosterior(features, kernels, self.i_[rows], self.j_[rows], centred[rows], noise, unresolved, start)
+
+    def _keep(self, posterior: JobPosterior) -> None:
+        """Keep of a posterior by job what predictions need."""
+        self._gather_weights(posterior.weights())
+        self.features_, self.known_, self.unresolved_ = posterior.features, posterior.known, posterior.unresolved
+        self.unsure_ = posterior.unsure[np.tril_indices(len(posterior.unsure))].astype(np.float32)
+
     def left_out(self, held: Sequence[Ints]) -> list[tuple[Floats, Floats]]:
-        """Return what the process would say of some of its rows had it not seen them, in closed form.
+        """Return what the process would say of some of its rows had it not seen them.
+
+        In closed form; of more than `EXACT_ROWS` rows, larger groups are left out by learning from the others again.
 
         Parameters
         ----------
@@ -186,7 +246,9 @@ class PairGP:
         list of (mean, variance)
             For each group, for each of its rows; noise included.
         """
-        inverse = inverse_of(self.cholesky_)
+        if self.by_job_:
+            return [self._left_out_by_job(rows) for rows in held]
+        inverse = self._inverse()
         alpha = inverse @ (self.y_ - self.mean_)
         out = []
         for rows in held:
@@ -196,36 +258,96 @@ class PairGP:
             out.append((self.y_[rows] - covariance @ alpha[rows], np.maximum(surprise, self.noise_)))
         return out
 
-    def predict(self, a: Jobs, b: Jobs) -> Floats:
-        """Return the posterior mean of job ``a[r]`` beside job ``b[r]`` for every r."""
-        of_a, of_b = self._to_training(a), self._to_training(b)
-        if self.mode == "direct":
-            out = of_a["O"] @ self.sum_i_ + of_b["P"] @ self.sum_j_
-            out = out + (self.mean_ + self.const_ * self.total_)
-            return out + rowwise(of_a["IO"] @ self.cross_, of_b["IP"])
-        sign = self.sign
-        own = self.sum_i_ + sign * self.sum_j_
-        out = of_a["A"] @ own + sign * (of_b["A"] @ own)
-        out = out + (self.mean_ + (self.const_ * self.total_ if sign > 0 else 0.0))
-        out = out + rowwise(of_a["I"] @ self.cross_, of_b["I"])
-        return out + sign * rowwise(of_b["I"] @ self.cross_, of_a["I"])
+    def among(self, rows: Ints) -> PairGP:
+        """Return a process that has learnt by job from some of the rows alone; hyper-parameters and doubts stay."""
+        found = PairGP(self.mode, self.max_rows, self.max_iter, self.seed)
+        used, at = np.unique(np.concatenate([self.i_[rows], self.j_[rows]]), return_inverse=True)
+        found.i_, found.j_ = np.split(at.ravel(), 2)
+        found.jobs_, found.y_, found.multiple_ = take(self.jobs_, used), self.y_[rows], self.multiple_[rows]
+        found.theta_, found.noise_, found.const_, found.mean_ = self.theta_, self.noise_, self.const_, self.mean_
+        found.by_job_ = True
+        if self.by_job_:
+            found.unresolved_ = self.unresolved_
+        return found
 
-    def variance(self, a: Jobs, b: Jobs, rows: int = 5_000) -> Floats:
+    def _left_out_by_job(self, rows: Ints) -> tuple[Floats, Floats]:
+        centred = self.y_ - self.mean_
+        whole = _remembered(self).get("_posterior")
+        if whole is None:
+            every = np.arange(len(centred))
+            whole = _remembered(self)["_posterior"] = self._posterior_of(
+                every, centred, getattr(self, "unresolved_", None)
+            )
+        if len(rows) <= FEW_ROWS:
+            residual, variance = whole.left_out_together(rows)
+            surprise = variance + self.noise_ * (1.0 - self.multiple_[rows])
+            return self.y_[rows] - residual, np.maximum(surprise, self.noise_)
+        rest = np.delete(np.arange(len(centred)), rows)
+        again = self._posterior_of(rest, centred, whole.unresolved, whole.weights())
+        i, j = self.i_[rows], self.j_[rows]
+        return self.mean_ + again.said[i, j], again.variance(i, j) + self.noise_
+
+    def _inverse(self) -> Floats:
+        found: Floats | None = _remembered(self).get("_inverted")
+        if found is None:
+            found = _remembered(self)["_inverted"] = inverse_of(self.cholesky_)
+        return found
+
+    def predict(self, jobs: Jobs, i: Ints, j: Ints) -> Floats:
+        """Return the posterior mean of job ``i[r]`` beside job ``j[r]`` for every r."""
+        of = self._to_training(jobs)
+        level = self.mean_ + (self.const_ * self.total_ if self.sign > 0 else 0.0)
+        if self.mode == "direct":
+            own, other = of["O"] @ self.sum_i_, of["P"] @ self.sum_j_
+            left, right = of["IO"] @ self.cross_, of["IP"]
+        else:
+            own = of["A"] @ (self.sum_i_ + self.sign * self.sum_j_)
+            other = self.sign * own
+            left, right = of["I"] @ (self.cross_ + self.sign * self.cross_.T), of["I"]
+        out: Floats = own[i] + other[j] + level
+        for start in range(0, len(i), BLOCK):
+            part = slice(start, start + BLOCK)
+            out[part] += rowwise(left[i[part]], right[j[part]])
+        return out
+
+    def variance(self, jobs: Jobs, i: Ints, j: Ints) -> Floats:
         """Return the posterior variance of a measured value (noise included) for every r."""
-        out = np.empty(len(a.x))
-        for start in range(0, len(a.x), rows):
-            part = slice(start, start + rows)
-            left, right = (Jobs(jobs.x[part], jobs.model[part], jobs.name[part]) for jobs in (a, b))
-            across = self._across(self._to_training(left), self._to_training(right))
-            reduced = solve_triangular(self.cholesky_, across.T, lower=True)
-            out[part] = np.maximum(self._prior_variance(left, right) - (reduced**2).sum(axis=0), 1e-9)
-        return out + self.noise_
+        of = self._to_training(jobs)
+        if self.by_job_:
+            table = self.features_.of_jobs(of)
+            known = np.isin(jobs.name, self.jobs_.name[self.known_])
+            rest = self._prior_variance(jobs, i, j)
+            rest -= self.features_.squares(table, table, i, j, np.eye(self.features_.count))
+            rest = np.maximum(rest, 0.0) * np.where(known[i] & known[j], self.unresolved_, 1.0)
+            rest += self.features_.squares(table, table, i, j, self._unsure())
+            return np.asarray(rest + self.noise_, dtype=np.float64)
+        out = np.empty(len(i))
+        for start in range(0, len(i), BLOCK):
+            part = slice(start, start + BLOCK)
+            reduced = solve_triangular(self.cholesky_, self._across(of, i[part], j[part]).T, lower=True)
+            out[part] = (reduced**2).sum(axis=0)
+        return np.maximum(self._prior_variance(jobs, i, j) - out, 1e-9) + self.noise_
+
+    def _unsure(self) -> Floats:
+        """Return the covariance of the features' weights, which is kept as its lower half."""
+        found: Floats | None = _remembered(self).get("_unpacked")
+        if found is None:
+            found = np.zeros((self.features_.count, self.features_.count))
+            lower = np.tril_indices(len(found))
+            found[lower] = self.unsure_
+            found.T[lower] = self.unsure_
+            _remembered(self)["_unpacked"] = found
+        return found
 
     def covariance(self, jobs: Jobs, i: Ints, j: Ints) -> Floats:
         """Return the posterior covariance of the values of job i beside job j without noise, shape (rows, rows)."""
-        across = self._across(self._to_training(take(jobs, i)), self._to_training(take(jobs, j)))
-        reduced = solve_triangular(self.cholesky_, across.T, lower=True)
+        of = self._to_training(jobs)
         before = self.gram(self.kernels(self.theta_, jobs, jobs)[0], i, j, i, j)
+        if self.by_job_:
+            table = self.features_.of_jobs(of)
+            rows = self.features_.rows(table, table, i, j)
+            return np.asarray(before - rows @ rows.T + rows @ self._unsure() @ rows.T, dtype=np.float64)
+        reduced = solve_triangular(self.cholesky_, self._across(of, i, j).T, lower=True)
         return np.asarray(before - reduced.T @ reduced, dtype=np.float64)
 
     @property
@@ -238,21 +360,17 @@ class PairGP:
         """What exchanging the jobs does to the sign of a value."""
         return -1 if self.mode == "antisymmetric" else 1
 
-    def _gather_weights(self, alpha: Floats, jobs: int) -> None:
+    def _gather_weights(self, table: Floats) -> None:
         """Sum the weights by job, so that predicting a row costs as many steps as there are jobs, not rows."""
-        self.total_ = float(alpha.sum())
-        self.sum_i_, self.sum_j_ = np.zeros(jobs), np.zeros(jobs)
-        np.add.at(self.sum_i_, self.i_, alpha)
-        np.add.at(self.sum_j_, self.j_, alpha)
-        self.cross_ = np.zeros((jobs, jobs))
-        np.add.at(self.cross_, (self.i_, self.j_), alpha)
+        self.total_ = float(table.sum())
+        self.sum_i_, self.sum_j_, self.cross_ = table.sum(axis=1), table.sum(axis=0), table
 
-    def kernels(self, theta: Floats, a: Jobs, b: Jobs) -> tuple[dict[str, Kernel], Floats, Floats, Floats]:
+    def kernels(
+        self, theta: Floats, a: Jobs, b: Jobs, apart: Apart | None = None
+    ) -> tuple[dict[str, Kernel], Floats, Floats, Floats]:
         """Return the kernels on jobs, their distance by column, and whether they share a model and a name."""
         columns = a.x.shape[1]
-        distance = (a.x[:, None, :] - b.x[None]) ** 2
-        same_model = (a.model[:, None] == b.model[None]).astype(np.float64)
-        same_name = (a.name[:, None] == b.name[None]).astype(np.float64)
+        distance, same_model, same_name = apart or between(a, b)
         out = {}
         for number, group in enumerate(self.groups):
             part = np.exp(theta[number * (columns + 4) : (number + 1) * (columns + 4)])
@@ -288,36 +406,45 @@ class PairGP:
             out[group] = (weight[0] + weight[3] * same_model) * rbf + weight[1] * same_model + weight[2] * same_name
         return out
 
-    def _across(self, of_a: Mapping[str, Floats], of_b: Mapping[str, Floats]) -> Floats:
-        """Return the covariance of new rows with the training rows."""
+    def _across(self, of: Mapping[str, Floats], a: Ints, b: Ints) -> Floats:
+        """Return the covariance of job a beside job b with the training rows."""
         i, j = self.i_, self.j_
         if self.mode == "direct":
-            out = of_a["O"][:, i] + of_b["P"][:, j] + self.const_
-            return out + of_a["IO"][:, i] * of_b["IP"][:, j]
+            out = of["O"][a][:, i] + of["P"][b][:, j] + self.const_
+            return out + of["IO"][a][:, i] * of["IP"][b][:, j]
         sign = self.sign
-        out = of_a["A"][:, i] + of_b["A"][:, j] + sign * (of_a["A"][:, j] + of_b["A"][:, i])
-        out = out + of_a["I"][:, i] * of_b["I"][:, j] + sign * of_a["I"][:, j] * of_b["I"][:, i]
+        out = of["A"][a][:, i] + of["A"][b][:, j] + sign * (of["A"][a][:, j] + of["A"][b][:, i])
+        out = out + of["I"][a][:, i] * of["I"][b][:, j] + sign * of["I"][a][:, j] * of["I"][b][:, i]
         return out + (self.const_ if sign > 0 else 0.0)
 
-    def _prior_variance(self, a: Jobs, b: Jobs) -> Floats:
+    def _prior_variance(self, jobs: Jobs, i: Ints, j: Ints) -> Floats:
         """Return the variance of each pair before any training row is seen."""
-        columns = a.x.shape[1]
-        same_model = (a.model == b.model).astype(np.float64)
-        same_name = (a.name == b.name).astype(np.float64)
+        columns = jobs.x.shape[1]
+        same_model = (jobs.model[i] == jobs.model[j]).astype(np.float64)
+        same_name = (jobs.name[i] == jobs.name[j]).astype(np.float64)
         at_home, apart = {}, {}
         for number, group in enumerate(self.groups):
             part = np.exp(self.theta_[number * (columns + 4) : (number + 1) * (columns + 4)])
             rate, weight = part[:columns], part[columns:]
-            rbf = np.exp(-0.5 * ((a.x - b.x) ** 2 @ rate))
             at_home[group] = float(weight.sum())
-            apart[group] = weight[0] * rbf + weight[1] * same_model + weight[2] * same_name
-            apart[group] = apart[group] + weight[3] * same_model * rbf
+            if self.mode != "direct":
+                rbf = np.exp(-0.5 * ((jobs.x[i] - jobs.x[j]) ** 2 @ rate))
+                apart[group] = weight[0] * rbf + weight[1] * same_model + weight[2] * same_name
+                apart[group] = apart[group] + weight[3] * same_model * rbf
         if self.mode == "direct":
             flat = at_home["O"] + at_home["P"] + at_home["IO"] * at_home["IP"] + self.const_
-            return np.full(len(a.x), flat)
+            return np.full(len(i), flat)
         sign = self.sign
         out: Floats = 2 * at_home["A"] + 2 * sign * apart["A"] + at_home["I"] ** 2 + sign * apart["I"] ** 2
         return out + (self.const_ if sign > 0 else 0.0)
+
+
+#: What processes form once and use again, such as an inverse; no part of them, so that it is not stored.
+_REMEMBERED: WeakKeyDictionary[PairGP, dict[str, Any]] = WeakKeyDictionary()
+
+
+def _remembered(process: PairGP) -> dict[str, Any]:
+    return _REMEMBERED.setdefault(process, {})
 
 
 def take(jobs: Jobs, rows: Any) -> Jobs:
@@ -325,12 +452,43 @@ def take(jobs: Jobs, rows: Any) -> Jobs:
     return Jobs(jobs.x[rows], jobs.model[rows], jobs.name[rows])
 
 
+#: How far jobs are apart by column, and whether they share a model and a name.
+Apart: TypeAlias = tuple[Floats, Floats, Floats]
+
+
+def between(a: Jobs, b: Jobs) -> Apart:
+    """Return how far jobs are apart, shape (a, b, columns), and whether they share a model and a name, shape (a, b)."""
+    distance = (a.x[:, None, :] - b.x[None]) ** 2
+    same_model = (a.model[:, None] == b.model[None]).astype(np.float64)
+    same_name = (a.name[:, None] == b.name[None]).astype(np.float64)
+    return distance, same_model, same_name
+
+
+def _drawn(i: Ints, j: Ints, rows: int, seed: int) -> Ints:
+    """Draw rows for the hyper-parameters; of large tables from among some jobs, so that each is seen several times."""
+    lot = np.random.default_rng(seed)
+    if len(i) <= max(EXACT_ROWS, rows):
+        return lot.permutation(len(i))[:rows]
+    rank = lot.permutation(int(max(i.max(), j.max())) + 1)
+    latest = np.maximum(rank[i], rank[j])
+    most = max(DRAWN_JOBS, int(np.partition(latest, rows - 1)[rows - 1]) + 1)
+    return lot.permutation(np.flatnonzero(latest < most))[:rows]
+
+
 #: Spread of the log-normal priors on all hyper-parameters.
 PRIOR_SPREAD = 1.5
 
 
 def loss(
-    theta: Floats, process: PairGP, i: Ints, j: Ints, y: Floats, jobs: Jobs, prior: Floats, multiple: Floats
+    theta: Floats,
+    process: PairGP,
+    i: Ints,
+    j: Ints,
+    y: Floats,
+    jobs: Jobs,
+    prior: Floats,
+    multiple: Floats,
+    apart: Apart | None = None,
 ) -> tuple[float, Floats]:
     """Return the negative log posterior of a process's hyper-parameters and its gradient.
 
@@ -352,12 +510,16 @@ def loss(
         Centre of the priors, in logarithms.
     multiple : ndarray, shape (rows,)
         By how much the noise variance of a row exceeds the common one.
+    apart : tuple, optional
+        What `between` says of the jobs, formed once for all steps.
     """
     columns = jobs.x.shape[1]
-    kernels, distance, same_model, same_name = process.kernels(theta, jobs, jobs)
+    kernels, distance, same_model, same_name = process.kernels(theta, jobs, jobs, apart)
     noise = float(np.exp(theta[-1])) * multiple
+    gram = process.gram(kernels, i, j, i, j)
+    gram[np.diag_indices_from(gram)] += noise
     try:
-        factor = np.asarray(np.linalg.cholesky(process.gram(kernels, i, j, i, j) + np.diag(noise)))
+        factor = np.asarray(np.linalg.cholesky(gram))
     except np.linalg.LinAlgError:
         return 1e10, np.zeros_like(theta)
     alpha = cho_solve((factor, True), y)
@@ -367,7 +529,7 @@ def loss(
     for number, group in enumerate(process.groups):
         kernel, slope, at = kernels[group], slopes[group], number * (columns + 4)
         smooth = slope * (kernel.weight[0] + kernel.weight[3] * same_model) * kernel.rbf
-        gradient[at : at + columns] = -0.5 * kernel.rate * np.einsum("ab,abd->d", smooth, distance)
+        gradient[at : at + columns] = -0.5 * kernel.rate * (smooth.ravel() @ distance.reshape(smooth.size, columns))
         gradient[at + columns : at + columns + 4] = kernel.weight * np.array(
             [
                 (slope * kernel.rbf).sum(), (slope * same_model).sum(), (slope * same_name).sum(),

@@ -19,7 +19,7 @@ import pandas as pd
 
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats, Ints
-from analysis.predict.predictors.pairgp import Jobs, PairGP, take
+from analysis.predict.predictors.pairgp import Jobs, PairGP
 from analysis.predict.predictors.pairprofiles import CAP, Members
 from analysis.predict.predictors.profilescale import others_column, owner_of
 
@@ -296,8 +296,8 @@ def _shared_out(
     processes = [estimator.direct_]
     if estimator.shares_:
         processes += [estimator.symmetric_, estimator.antisymmetric_]
-    here = [one.predict(take(jobs, pairs[:, 0]), take(jobs, pairs[:, 1]))[back] for one in processes]
-    there = [one.predict(take(jobs, behind[0]), take(jobs, behind[1])) for one in processes]
+    here = [one.predict(jobs, pairs[:, 0], pairs[:, 1])[back] for one in processes]
+    there = [one.predict(jobs, *behind) for one in processes]
     sides = _sides(estimator, jobs, members, count, behind)
     slopes, of_weight, began = _along(here, there, (rows, count), estimator.weight_ * (1.0 - sides[-1]))
     out = np.zeros((count, len(behind[0]), len(players.names)))

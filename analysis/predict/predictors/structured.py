@@ -8,18 +8,23 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from analysis.predict.frame.quantities import BY_NAME
 from analysis.predict.frame.schema import Floats, Ints
 from analysis.predict.predictors.base import Predictor
 from analysis.predict.predictors.contributions import Contributions, Explained, required
-from analysis.predict.predictors.pairgp import Jobs, PairGP, take
+from analysis.predict.predictors.jobposterior import Features
+from analysis.predict.predictors.pairgp import Jobs, PairGP
 from analysis.predict.predictors.pairprofiles import Members, ProfileReader
 from analysis.predict.predictors.profilescale import QUANTITIES, ProfileScale, others_column
 from analysis.predict.predictors.set_shapley import explain_sets
 
 #: Fewer complete pairs than this make no view of shares.
 LEAST_PAIRS = 20
+
+#: Pairs that are left out one by one to weigh the views, of large tables.
+WEIGHED_PAIRS = 500
 
 #: Pairs that are predicted at once.
 BLOCK = 50_000
@@ -63,7 +68,7 @@ class StructuredGP(Predictor):
         No S below this is predicted.
     """
 
-    holds = (PairGP, Jobs, ProfileReader, ProfileScale)
+    holds = (PairGP, Jobs, Features, ProfileReader, ProfileScale)
     explained_by: ClassVar[Explained] = "background"
 
     def __init__(
@@ -117,8 +122,11 @@ class StructuredGP(Predictor):
 
     def _choose_weight(self, value: Floats, low: Ints, high: Ints) -> float:
         """Return the share view's weight that makes the least error on pairs that are left out one by one."""
-        block = pd.factorize(pd.MultiIndex.from_arrays([low, high]))[0]
-        held = [np.flatnonzero(block == number) for number in range(int(block.max()) + 1)]
+        code = low * (int(high.max()) + 1) + high
+        block = pd.factorize(code)[0]
+        held = np.split(np.argsort(block, kind="stable"), np.cumsum(np.bincount(block))[:-1])
+        if self.direct_.by_job_ and len(held) > WEIGHED_PAIRS:
+            held = [held[number] for number in np.random.default_rng(self.seed).permutation(len(held))[:WEIGHED_PAIRS]]
         rows, direct, share, _ = self._left_out_views(held)
         known = ~np.isnan(share)
         truth = value[rows][known]
@@ -140,11 +148,47 @@ class StructuredGP(Predictor):
             Row numbers of the training frame (those that it learned from), ln S, and its standard deviation. A row that
             is in several groups stands several times.
         """
-        mine = [np.flatnonzero(np.isin(self.rows_, rows)) for rows in held]
+        mine = [self.learned(rows) for rows in held]
         rows, direct, share, variance = self._left_out_views([found for found in mine if len(found)])
         out = np.where(np.isnan(share), direct, (1.0 - self.weight_) * direct + self.weight_ * share)
         out = np.maximum(out - np.minimum(self.shift * variance, self.most_shift), np.log(self.least_slowdown))
         return self.rows_[rows], out * self.beside_[rows], np.sqrt(variance) * self.beside_[rows]
+
+    def among(self, rows: Ints) -> StructuredGP:
+        """Return a predictor that has learnt from some of the rows alone, for what leaves rows out.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Rows of the training frame, in their order; they are numbered anew. Hyper-parameters and weights stay.
+        """
+        found: StructuredGP = clone(self)
+        found.__dict__.update(vars(self))
+        number = np.full(int(self.rows_.max()) + 1, -1)
+        inside = rows[rows < len(number)]
+        number[inside] = np.arange(len(inside))
+        kept = np.flatnonzero(number[self.rows_] >= 0)
+        found.rows_, found.beside_ = number[self.rows_[kept]], self.beside_[kept]
+        found.direct_ = self.direct_.among(kept)
+        if self.shares_:
+            place = np.full(len(self.rows_), -1)
+            place[kept] = np.arange(len(kept))
+            runs = np.flatnonzero((place[self.first_] >= 0) & (place[self.second_] >= 0))
+            found.first_, found.second_, found.odd_ = (
+                place[self.first_[runs]],
+                place[self.second_[runs]],
+                self.odd_[runs],
+            )
+            found.symmetric_ = self.symmetric_.among(runs)
+            odd = np.cumsum(self.odd_) - 1
+            found.antisymmetric_ = self.antisymmetric_.among(odd[runs[self.odd_[runs]]])
+        return found
+
+    def learned(self, rows: Ints) -> Ints:
+        """Return where rows of the training frame stand among what it learned from, those of sets several times."""
+        asked = np.zeros(max(int(self.rows_.max()), int(np.max(rows, initial=0))) + 1, dtype=bool)
+        asked[rows] = True
+        return np.flatnonzero(asked[self.rows_])
 
     def _left_out_views(self, held: Sequence[Ints]) -> tuple[Ints, Floats, Floats, Floats]:
         """Return rows, both views and the variance for held-out groups; the share view is NaN without both sides."""
@@ -248,21 +292,22 @@ class StructuredGP(Predictor):
         blocks = []
         for start in range(0, max(len(code), 1), BLOCK):
             first, second = np.divmod(code[start : start + BLOCK], len(jobs.x))
-            blocks.append(self._views(take(jobs, first), take(jobs, second), variance))
+            blocks.append(self._views(jobs, first, second, variance))
         return _Views(*(np.concatenate([getattr(block, one.name) for block in blocks]) for one in fields(_Views)))
 
-    def _views(self, a: Jobs, b: Jobs, variance: bool) -> _Views:
-        direct = self.direct_.predict(a, b)
+    def _views(self, jobs: Jobs, i: Ints, j: Ints, variance: bool) -> _Views:
+        direct = self.direct_.predict(jobs, i, j)
         nothing = np.zeros(len(direct))
-        spread = self.direct_.variance(a, b) if variance else nothing
+        spread = self.direct_.variance(jobs, i, j) if variance else nothing
         if not self.shares_:
             return _Views(direct, nothing, nothing, spread, nothing)
-        throughput, odds = self.symmetric_.predict(a, b), self.antisymmetric_.predict(a, b)
-        one_sided = (np.isin(a.name, self.one_sided_) | np.isin(b.name, self.one_sided_)).astype(np.float64)
+        throughput, odds = self.symmetric_.predict(jobs, i, j), self.antisymmetric_.predict(jobs, i, j)
+        untaught = np.isin(jobs.name, self.one_sided_)
+        one_sided = (untaught[i] | untaught[j]).astype(np.float64)
         if variance:
             weight = np.where(one_sided > 0, 0.0, self.weight_)
             share = 1.0 / (1.0 + np.exp(-odds))
-            of_share = self.symmetric_.variance(a, b) + share**2 * self.antisymmetric_.variance(a, b)
+            of_share = self.symmetric_.variance(jobs, i, j) + share**2 * self.antisymmetric_.variance(jobs, i, j)
             spread = (1.0 - weight) * spread + weight * of_share
         return _Views(direct, throughput, odds, spread, one_sided)
 
