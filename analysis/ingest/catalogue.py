@@ -8,8 +8,8 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +23,7 @@ from analysis.ingest.source.opening import opened_files
 from analysis.settings import asset, get_settings
 from analysis.store.database import Database
 from analysis.store.filters import Filter
+from analysis.store.loader import remove_source
 from analysis.store.queries import sources
 
 _TIMEOUT_S = 30.0
@@ -183,17 +184,46 @@ def load_dataset(
         _check_complete(db, wanted, {file.name for file in taken}, own or name, reports)
         title = f"{wanted.title}, own version" if own else wanted.title
         hints = Hints(dataset=own or name, title=title, licence=wanted.licence, citation=wanted.citation)
-        loaded = []
-        for number, file in enumerate(found for found in wanted.files if found in taken):
-            path, given, same = taken[file]
-            say(0.5 + 0.5 * number / len(taken), f"Loading {file.name}")
-            report = import_file(db, path, name=given, hints=hints)
-            if not same:
-                warning = f"Its bytes differ from those that were published as {file.name} of {wanted.name}."
-                report = report.model_copy(update={"warnings": [*report.warnings, warning]})
-            loaded.append(report)
+        loaded: list[ImportReport] = []
+        with _whole(db, loaded):
+            for number, file in enumerate(found for found in wanted.files if found in taken):
+                path, given, same = taken[file]
+                say(0.5 + 0.5 * number / len(taken), f"Loading {file.name}")
+                report = import_file(db, path, name=given, hints=hints)
+                if not same:
+                    warning = f"Its bytes differ from those that were published as {file.name} of {wanted.name}."
+                    report = report.model_copy(update={"warnings": [*report.warnings, warning]})
+                loaded.append(report)
+                if report.status == "rejected" and not file.optional:
+                    raise InputRefusedError(
+                        f"{file.name} can't be loaded, so nothing of {wanted.name} is: {report.error}",
+                        "Check the disk and the file.",
+                    )
     say(1.0, f"Loaded {name}")
     return [*loaded, *reports]
+
+
+@contextmanager
+def _whole(db: Database, loaded: Sequence[ImportReport]) -> Iterator[None]:
+    """Take out again what a load brought that does not come to its end: a set is there as a whole or not at all."""
+    try:
+        yield
+    except BaseException:
+        for report in loaded:
+            if report.status == "loaded" and report.source_id is not None:
+                remove_source(db, report.source_id)
+        raise
+
+
+def missing(db: Database, wanted: CatalogueEntry, dataset: str | None = None) -> list[str]:
+    """Return the needed files of a data set that are not loaded, of one of which a part is there; else nothing.
+
+    A load is all or nothing, but the program may be ended in between.
+    """
+    there = set(sources.sources(db, Filter(datasets=(dataset or wanted.name,)))["format"])
+    needed = [file for file in wanted.files if not file.optional]
+    lacking = [file.name for file in needed if file.format not in there]
+    return lacking if len(lacking) < len(needed) else []
 
 
 #: Where each file of the data set lies, what the user calls it, and whether its bytes are the published ones.

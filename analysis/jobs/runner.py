@@ -180,8 +180,9 @@ class JobRunner:
                 lane.put(None)
         for entry in entries:
             entry.stop.set()
+        end = time.monotonic() + timeout
         for thread in self._threads:
-            thread.join(timeout)
+            thread.join(max(end - time.monotonic(), 0.0))
 
     def _lane(self, name: str) -> queue.SimpleQueue[str | None]:
         if name not in self._lanes:

@@ -42,7 +42,7 @@ from analysis.store.queries import settings, sources
 Progress = Callable[[float, str], None]
 State = Literal["shown", "hidden", "absent"]
 
-_REMOVED, _SHOWN = "sample_removed", "sample_shown"
+_REMOVED, _SHOWN, _LOADING = "sample_removed", "sample_shown", "sample_loading"
 
 
 def files() -> list[Path]:
@@ -51,10 +51,15 @@ def files() -> list[Path]:
 
 
 def wanted(database: Database) -> bool:
-    """Say whether a start should load the sample: nothing is loaded, nobody removed it, and it isn't switched off."""
-    return (
-        get_settings().sample == "on" and settings.get(database, _REMOVED) is None and sources.sources(database).empty
-    )
+    """Say whether a start should load the sample: nothing is loaded, nobody removed it, and it isn't switched off.
+
+    A sample of which only a part is there, as the program was ended meanwhile, is wanted as a whole.
+    """
+    if get_settings().sample != "on" or settings.get(database, _REMOVED) == "yes":
+        return False
+    if settings.get(database, _LOADING) == "yes":
+        return True
+    return settings.get(database, _REMOVED) is None and sources.sources(database).empty
 
 
 def load(database: Database, progress: Progress | None = None) -> list[ImportReport]:
@@ -72,6 +77,7 @@ def load(database: Database, progress: Progress | None = None) -> list[ImportRep
     list of ImportReport
         One a file.
     """
+    settings.put(database, _LOADING, "yes")
     paths = files()
     whole = sum(path.stat().st_size for path in paths)
     reports: list[ImportReport] = []
@@ -83,20 +89,32 @@ def load(database: Database, progress: Progress | None = None) -> list[ImportRep
             if progress is not None:
                 progress(begun + fraction * share, f"simulated sample: {name}")
 
-        step(0.0, path.name)
-        reports.append(import_bundle(database, path, lambda _: Hints(dataset=SAMPLE), step))
+        try:
+            step(0.0, path.name)
+            reports.append(import_bundle(database, path, lambda _: Hints(dataset=SAMPLE), step))
+        except BaseException:
+            # A set is there as a whole or not at all: half of it would answer as if it were all.
+            _take_out(database)
+            settings.put(database, _LOADING, "")
+            raise
         done += path.stat().st_size
     settings.put(database, _REMOVED, "")
+    settings.put(database, _LOADING, "")
     return reports
+
+
+def _take_out(database: Database) -> int:
+    held = sources.sources(database, Filter(datasets=(SAMPLE,)))
+    for source_id in held["source_id"]:
+        remove_source(database, int(source_id))
+    return len(held)
 
 
 def remove(database: Database) -> int:
     """Take the sample out for good; no start brings it back. Return the number of sources."""
-    held = sources.sources(database, Filter(datasets=(SAMPLE,)))
-    for source_id in held["source_id"]:
-        remove_source(database, int(source_id))
+    count = _take_out(database)
     settings.put(database, _REMOVED, "yes")
-    return len(held)
+    return count
 
 
 def state(database: Database) -> State:

@@ -5,7 +5,7 @@ import streamlit as st
 from analysis.ingest import catalogue
 from analysis.ui.parts import catalogue as cards
 from analysis.ui.shell import filters, frame, job
-from analysis.ui.shell.resources import jobs
+from analysis.ui.shell.resources import cached, database, jobs
 
 
 def page() -> None:
@@ -30,7 +30,8 @@ def page() -> None:
     for number in range(0, len(entries), 2):
         for column, entry in zip(st.columns(2), entries[number : number + 2], strict=False):
             with column:
-                cards.card(entry, loaded=entry.name in loaded)
+                lacking = cached(catalogue.missing, database(), entry) if entry.name in loaded else ()
+                cards.card(entry, loaded=entry.name in loaded, lacking=lacking)
 
 
 page()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -10,6 +14,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from analysis.report import build
+from analysis.settings import get_settings
 from analysis.store.database import Database
 from analysis.ui.api import openapi, uploads
 from analysis.ui.server import server
@@ -216,6 +221,32 @@ def test_an_upload_is_limited(known: Path, serve: Serve, monkeypatch: pytest.Mon
         monkeypatch.setattr(uploads, "MOST_AT_ONCE", 0)
         assert client.upload({"a.csv": b"x"})[0] == 429
     assert not [one for one in (known.parent / "spool").rglob("*") if one.is_file()]
+
+
+def test_a_client_that_left_cancels_its_load(known: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(_: object, work: object, progress: Callable[[float, str], None]) -> dict[str, object]:
+        begun.set()
+        try:
+            while True:
+                progress(0.5, "reading")
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(uploads, "load_all", endless)
+    with serve(api_token=EDITOR) as client:
+        body, kind = form({"a.csv": b"x"})
+        asking = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+        asking.request("POST", "/api/v1/import", body, {"Content-Type": kind, "Authorization": f"Bearer {EDITOR}"})
+        assert begun.wait(60)
+        asking.close()
+        assert ended.wait(60)
+        end = time.monotonic() + 60
+        while any(path.is_file() for path in (get_settings().spool / "uploads").rglob("*")):
+            assert time.monotonic() < end, "its bytes stay"
+            time.sleep(0.05)
 
 
 def test_names_of_hosts_are_limited(known: Path, serve: Serve) -> None:

@@ -74,6 +74,49 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     Database(db).close()
 
 
+_STUCK = """
+import sys, time
+from analysis.ui.parts import upload
+def stuck(*_, **__):
+    print("stuck", flush=True)
+    while True:
+        time.sleep(0.01)
+upload.import_all = stuck
+from analysis.cli.main import app
+app(["serve", "--port", sys.argv[1], "--db", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_whatever_runs(tmp_path: Path, number: signal.Signals) -> None:
+    port, db, token = _free_port(), tmp_path / "own.duckdb", "a-token-of-an-editor-0123456789"
+    running = subprocess.Popen(
+        [sys.executable, "-c", _STUCK, str(port), str(db)], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "STALLSCOPE_API_TOKEN": token, "STALLSCOPE_SAMPLE": "off"},
+    )  # fmt: skip
+    assert running.stdout is not None
+    body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nabc\r\n--x--\r\n'
+    head = (
+        f"POST /api/v1/import HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    try:
+        while "Ctrl-C" not in (line := running.stdout.readline()):
+            assert line, "the server ended before it answered"
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as asking:
+            asking.sendall(head.encode() + body)
+            while "stuck" not in (line := running.stdout.readline()):
+                assert line, "the server ended before it loaded"
+            # Without a limit it would wait for the answer for ever.
+            running.send_signal(number)
+            running.wait(timeout=60)
+    finally:
+        running.kill()
+        running.stdout.close()
+    with Database(db) as opened:
+        assert opened.scalar("SELECT count(*) FROM source") == 0
+
+
 def test_a_taken_port_is_said(cli: Callable[..., Result], db: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

@@ -14,10 +14,11 @@ import pytest
 
 from analysis.errors import CancelledError, InputRefusedError, NotFoundError, UsageError
 from analysis.ingest import catalogue, public
-from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile, address, fetch
+from analysis.ingest.catalogue import CatalogueEntry, CatalogueFile, address, fetch, load_dataset, missing
 from analysis.ingest.importer import import_paths
 from analysis.ingest.registry import FORMATS
 from analysis.store.database import Database
+from analysis.store.loader import remove_source
 from analysis.store.queries import coruns, sources
 
 _PAIRS = (
@@ -296,3 +297,25 @@ def test_the_witness_comes_with_stallscope_and_is_simulated(database: Database) 
     assert len(members) == 2 * 136 + 3 * 12
     assert members["slowdown"].between(0.95, 4.2).all()
     assert members["workload"].nunique() == 16
+
+
+def test_a_set_is_loaded_as_a_whole_or_not_at_all(
+    database: Database, copies: dict[str, Path], small: CatalogueEntry
+) -> None:
+    def stop(_: float, sentence: str) -> None:
+        if sentence == f"Loading {small.files[1].name}":
+            raise CancelledError("enough", "")
+
+    with pytest.raises(CancelledError):
+        load_dataset(database, small.name, list(copies.values()), progress=stop)
+    assert database.scalar("SELECT count(*) FROM source") == 0
+    assert missing(database, small) == []
+    # Ended in between by something that nobody can catch: the gap is shown, and the next load fills it.
+    load_dataset(database, small.name, list(copies.values()))
+    first = database.query("SELECT source_id, format FROM source ORDER BY source_id")
+    needed = {file.format: file.name for file in small.files if not file.optional}
+    gone = next(row for row in first.to_dict("records") if row["format"] in needed)
+    remove_source(database, int(gone["source_id"]))
+    assert missing(database, small) == ([needed[gone["format"]]] if len(needed) > 1 else [])
+    load_dataset(database, small.name, list(copies.values()))
+    assert missing(database, small) == []

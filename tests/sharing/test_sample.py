@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.errors import CancelledError
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.formats.own.templates import CORUNS
 from analysis.ingest.importer import import_all, import_file
@@ -19,7 +20,7 @@ from analysis.sharing import sample
 from analysis.sharing.sample import GPUS, write_sample
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, sources
+from analysis.store.queries import coruns, settings, sources
 
 SAMPLE = Filter(datasets=("sample",))
 
@@ -161,3 +162,26 @@ def test_measurements_hide_it_and_one_word_shows_it(database: Database, tmp_path
     assert sample.state(database) == "shown"
     assert sample.remove(database) == 1
     assert sample.state(database) == "absent"
+
+
+def test_the_sample_is_there_as_a_whole_or_not_at_all(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STALLSCOPE_SAMPLE", "on")
+    get_settings.cache_clear()
+    parts = [asset("data", "samples", name) for name in ("jobs.csv.gz", "coruns.csv.gz")]
+    monkeypatch.setattr(sample, "files", lambda: parts)
+
+    def cancelled(_: float, message: str) -> None:
+        if "coruns" in message:
+            raise CancelledError("enough", "")
+
+    with pytest.raises(CancelledError):
+        sample.load(database, cancelled)
+    assert sources.sources(database).empty
+    assert sample.wanted(database)
+    # Ended in between by something that nobody can catch: the next start completes it.
+    settings.put(database, "sample_loading", "yes")
+    assert sample.import_bundle(database, parts[0], lambda _: Hints(dataset="sample"), None).status == "loaded"
+    assert sample.wanted(database)
+    sample.load(database)
+    assert len(sources.sources(database)) == 2
+    assert not sample.wanted(database)

@@ -77,7 +77,7 @@ async def _receive(request: Request) -> list[dict[str, Any]]:
         spooled = await run_in_threadpool(_spool, files)
     finally:
         await form.close()
-    return await _load(hints, spooled)
+    return await _load(request, hints, spooled)
 
 
 def _parts(form: FormData) -> tuple[Hints, list[UploadFile]]:
@@ -111,8 +111,11 @@ def _spool(files: list[UploadFile]) -> list[Spooled]:
     return kept
 
 
-async def _load(hints: Hints, files: list[Spooled]) -> list[dict[str, Any]]:
-    """Queue the files behind whatever is being loaded, and wait for their turn."""
+async def _load(request: Request, hints: Hints, files: list[Spooled]) -> list[dict[str, Any]]:
+    """Queue the files behind whatever is being loaded, and wait for their turn; nobody there to tell, nothing is done.
+
+    A queued load whose client left never starts, one that runs ends, and the file it was at is not loaded.
+    """
 
     def submit() -> str:
         opened, work = database(), [(file, hints) for file in files]
@@ -121,7 +124,12 @@ async def _load(hints: Hints, files: list[Spooled]) -> list[dict[str, Any]]:
 
     job = await run_in_threadpool(submit)
     while not (status := jobs().status(job)).finished:
+        if await request.is_disconnected():
+            jobs().cancel(job)
         await anyio.sleep(_POLL)
+    for file in files:
+        # A load that never started has left them.
+        file.discard()
     if status.result is None:
         raise Refusal(422, status.message.rstrip("."), "Send the files again.")
     reports: list[dict[str, Any]] = status.result["reports"]

@@ -17,7 +17,7 @@ from analysis.ui.shell.spool import Spooled, spool
 KIND = "catalogue"
 
 
-def card(entry: CatalogueEntry, *, loaded: bool) -> None:
+def card(entry: CatalogueEntry, *, loaded: bool, lacking: Sequence[str] = ()) -> None:
     """Show one data set: what it is, on which GPUs, under which licence, how large; and load it.
 
     Parameters
@@ -26,12 +26,21 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
         The data set.
     loaded : bool
         Whether it is in the database.
+    lacking : sequence of str
+        Names of needed files that a load which was ended has not brought.
     """
     with st.container(border=True, key=f"card-{entry.name}", height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{markdown.plain(entry.title, 120)}**", width="stretch")
-            if loaded:
+            if lacking:
+                st.badge("Incomplete", icon=":material/warning:", color="orange")
+            elif loaded:
                 st.badge("Loaded", icon=":material/check:", color="green")
+        if lacking:
+            st.warning(
+                f"{markdown.plain(' and '.join(lacking), 300)} of it {'is' if len(lacking) == 1 else 'are'} missing: "
+                "a load was ended before its end. Load it again, which brings what is missing."
+            )
         st.markdown(markdown.sentence(entry.about))
         st.caption(
             f"{markdown.plain(', '.join(entry.gpus))} · {markdown.plain(', '.join(entry.mechanisms), 160)} · "
@@ -41,9 +50,8 @@ def card(entry: CatalogueEntry, *, loaded: bool) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             if loaded:
                 navigation.link("overview", "Look at it", dataset=entry.name)
-            if entry.downloadable and access.button(
-                "Load again" if loaded else "Load", icon=":material/download:", key=f"load-{entry.name}"
-            ):
+            words = "Complete it" if lacking else "Load again" if loaded else "Load"
+            if entry.downloadable and access.button(words, icon=":material/download:", key=f"load-{entry.name}"):
                 _submit(entry.name, [])
         if not loaded or not entry.downloadable:
             with st.expander("Load from local copies", type="compact"):

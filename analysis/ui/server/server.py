@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import signal
 import socket
 import sys
 import threading
@@ -12,6 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from analysis.errors import StallScopeError, UsageError, Where
@@ -332,6 +334,7 @@ def _run(app: Path, place: Place, secrets: list[str]) -> int:
     if secrets:
         flags["secrets.files"] = secrets
     made = application(app, place)
+    _end_in_time()
     # Work of a page computes without a pause: readers get their turn ten times as often as by default.
     sys.setswitchinterval(_TURN)
     # Streamlit looks for its configuration beside the program that was started.
@@ -343,6 +346,39 @@ def _run(app: Path, place: Place, secrets: list[str]) -> int:
     except SystemExit as stopped:
         return stopped.code if isinstance(stopped.code, int) else 1
     return 0
+
+
+#: Seconds after the first signal: as long as that requests and jobs may end by themselves, and when nothing is left.
+_ORDERLY, _LAST = 3.0, 4.5
+
+
+def _end_in_time() -> None:
+    """Let a signal end the process within seconds, whatever runs in it.
+
+    The server would wait for every open request, be it an import of an hour, and Python for threads that compute. What
+    is not committed by then is rolled back when the file is opened next, and a job that was running says so.
+    """
+    import uvicorn
+
+    told = uvicorn.Server.handle_exit
+    begun = threading.Event()
+
+    def end() -> None:
+        time.sleep(_ORDERLY)
+        sys.stdout.flush()
+        os._exit(0)
+
+    def handle_exit(self: uvicorn.Server, sig: int, frame: FrameType | None) -> None:
+        if not begun.is_set():
+            begun.set()
+            threading.Thread(target=end, name="stallscope-ending", daemon=True).start()
+            # The kernel itself, where no thread of Python gets its turn any more.
+            if hasattr(signal, "setitimer"):
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.setitimer(signal.ITIMER_REAL, _LAST)
+        told(self, sig, frame)
+
+    uvicorn.Server.handle_exit = handle_exit  # type: ignore[method-assign]
 
 
 def _checked(address: str, port: int) -> int:
