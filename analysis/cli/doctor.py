@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,7 @@ from analysis.capture import mps
 from analysis.capture.nvml import is_fake
 from analysis.capture.readings import Reader
 from analysis.cli.options import DbOption, JsonOption
-from analysis.cli.running import Answer, answers
+from analysis.cli.running import DONE, REFUSED, Answer, answers
 from analysis.errors import DatabaseBusyError, StallScopeError
 from analysis.settings import asset, get_settings
 
@@ -33,9 +33,17 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(answers(doctor))
 
 
-def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+def doctor(
+    *,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the whole database, and say which of its tables are damaged.")
+    ] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
     """Check Python, packages, database, lock, disk, driver, counters, MPS, profilers, browser: each with the cure."""
-    report = examine(db)
+    report = examine(db, verify=verify)
+    broken = any(one["what"] == "verified" and one["status"] == "problem" for one in report["findings"])
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column, columns_of
@@ -43,7 +51,7 @@ def doctor(*, db: DbOption = None, as_json: JsonOption = False) -> Answer:
         columns = [column("status", ""), *columns_of("what", "sentence/finding", "cure")]
         screen.table(report["findings"], columns)
 
-    return Answer(report, show)
+    return Answer(report, show, REFUSED if broken else DONE)
 
 
 Status = Literal["ok", "warning", "problem"]
@@ -230,13 +238,15 @@ _LITTLE, _NONE = 2 << 30, 200 << 20
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox", "microsoft-edge")
 
 
-def examine(db: Path | None = None) -> dict[str, Any]:
+def examine(db: Path | None = None, *, verify: bool = False) -> dict[str, Any]:
     """Return what there is, and a list of findings for a person.
 
     Parameters
     ----------
     db : Path, optional
         The database file to look at; that of the settings when left out.
+    verify : bool
+        Whether to read all of it.
 
     Returns
     -------
@@ -263,6 +273,7 @@ def examine(db: Path | None = None) -> dict[str, Any]:
                 *_about_packages(packages),
                 *_about_assets(),
                 *_about_database(known, held),
+                *(_verified(path) if verify and known["exists"] and held is None else ()),
                 *_about_room(path),
                 *_about_login(),
                 *gpu_findings(found),
@@ -356,6 +367,24 @@ def _about_database(known: dict[str, Any], error: StallScopeError | None) -> Ite
         held = ", ".join(known["datasets"]) or "nothing yet"
         yield ok("database", f"{known['path']} opens ({known['bytes'] / 1e6:.1f} MB) and holds {held}.")
     yield ok("lock", "No other process holds the database.")
+
+
+def _verified(path: Path) -> Iterator[Finding]:
+    """Say whether all of the database can be read."""
+    from analysis.store.verify import verify
+
+    try:
+        found = verify(path)
+    except StallScopeError as error:
+        yield problem("verified", f"{error.what[:1].upper()}{error.what[1:]}.", error.cure)
+        return
+    said = f"{found.sentence[:1].upper()}{found.sentence[1:]}."
+    if found.broken:
+        yield problem("verified", said, "Restore a backup with `stallscope restore`.")
+    elif found.loose:
+        yield warning("verified", said, "Remove those sources on the Library page and load their files again.")
+    else:
+        yield ok("verified", said)
 
 
 def _nearest(path: Path) -> Path:

@@ -159,12 +159,12 @@ class Database:
         pd.DataFrame
             The result, one row a record.
         """
-        with self._connection.cursor() as cursor:
+        with telling_damage(self.path), self._connection.cursor() as cursor:
             return cursor.execute(sql, parameters).df()
 
     def scalar(self, sql: str, parameters: Parameters = None) -> Any:
         """Return the first column of the first row, or None when there is no row."""
-        with self._connection.cursor() as cursor:
+        with telling_damage(self.path), self._connection.cursor() as cursor:
             rows = cursor.execute(sql, parameters).fetchmany(1)
         return rows[0][0] if rows else None
 
@@ -191,7 +191,7 @@ class Database:
                 "Ask for it where StallScope runs without --read-only.",
             )
         self.guard()
-        with self._lock, self._connection.cursor() as cursor:
+        with self._lock, telling_damage(self.path), self._connection.cursor() as cursor:
             cursor.begin()
             try:
                 yield cursor
@@ -248,6 +248,36 @@ def _no_room(error: duckdb.Error, path: Path | None) -> StallScopeError | None:
     return None
 
 
+#: What DuckDB raises where what it reads is not what it wrote.
+_BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.SerializationException)
+_BLOCKS = re.compile(r"checksum|corrupt|could not read|unexpected end|deseriali|invalidated", re.IGNORECASE)
+
+
+@contextmanager
+def telling_damage(path: Path | None) -> Iterator[None]:
+    """Say in one sentence that a file is damaged inside, which shows where a block of it is read first."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise damage(error, path) from error
+    except duckdb.Error as error:
+        # Checksums that don't fit come as the plain error, and as that of reading.
+        if type(error) in (duckdb.Error, duckdb.IOException) and _BLOCKS.search(str(error)):
+            raise damage(error, path) from error
+        raise
+
+
+def damage(error: duckdb.Error, path: Path | None) -> StallScopeError:
+    """Return the sentence for a file that is damaged inside, with the cure."""
+    found = re.search(r"checksum|corrupt|could not read", str(error), re.IGNORECASE)
+    words = {"checksum": "a checksum does not fit", "corrupt": "a block of it is corrupt"}
+    how = words.get(found[0].lower(), "a block of it can't be read") if found else "what it holds does not fit together"
+    return StallScopeError(
+        f"the database {path} is damaged inside ({how})",
+        "Restore a backup with `stallscope restore`; `stallscope doctor --verify` says which tables can still be read.",
+    )
+
+
 def _connect_to(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:
     return connect(path, read_only=read_only)
 
@@ -271,6 +301,12 @@ def speaking_of(path: Path | None) -> Iterator[None]:
             raise StallScopeError(
                 f"the database {path} is damaged ({told.rstrip('.!')})",
                 "Restore a backup with `stallscope restore`, or give another file with --db.",
+            ) from error
+        if re.search(r"\bWAL\b|replay", told):
+            raise StallScopeError(
+                f"the log of the database {path}, {path}.wal, is torn ({told.rstrip('.!')})",
+                "Restore a backup with `stallscope restore`. To have what was written before the log, move it aside "
+                "and start again: what it held is lost.",
             ) from error
         raise StallScopeError(
             f"the database {path} can't be opened ({told.rstrip('.!')})",
