@@ -39,6 +39,7 @@ RULES: Mapping[str, Rule] = {
     "repeated-measurements": campaigns.repeated_measurements,
     "repeated-exports": campaigns.repeated_exports,
     "mixed-origin": campaigns.mixed_origin,
+    "identical-data-sets": campaigns.identical_datasets,
     "mirrored-cells": outcomes.mirrored_cells,
     "set-aside": outcomes.set_aside,
     "did-not-run": outcomes.did_not_run,

@@ -33,6 +33,25 @@ def pooled_campaigns(database: Database, dataset: str | None = None) -> list[Fin
     return findings
 
 
+def identical_datasets(database: Database, dataset: str | None = None) -> list[Finding]:
+    """Report data sets whose co-runs are another's, number for number: one campaign under two names."""
+    found = coruns.twins(database)
+    if dataset is not None:
+        found = found[(found["dataset"] == dataset) | (found["other"] == dataset)]
+    findings = []
+    for row in found.to_dict("records"):
+        own, other = (row["dataset"], row["other"])
+        if own != dataset and dataset is not None:
+            own, other = other, own
+        sentence = (
+            f"All {counted(int(row['runs']), 'co-run')} have the same numbers as those of data set {other}: it is one "
+            "campaign under two names, and neither confirms the other."
+        )
+        table = found[(found["dataset"] == row["dataset"]) & (found["other"] == row["other"])].reset_index(drop=True)
+        findings.append(Finding("identical-data-sets", "warning", str(own), int(row["runs"]), sentence, table))
+    return findings
+
+
 def remeasured_baselines(database: Database, dataset: str | None = None) -> list[Finding]:
     """Report co-run values that stand in two data sets, or two files, while the solo values differ."""
     found = repeats.same_values_other_solo(database, SOLO_TOLERANCE, dataset)

@@ -53,6 +53,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "repeated-measurements": Meaning("run", "The first of each set of copies stays; the others are left out."),
     "repeated-exports": Meaning("source", "All that the file of a row brought is left out; the other file stays."),
     "mixed-origin": Meaning("source", "Everything that the simulated files brought is left out."),
+    "identical-data-sets": Meaning(None, "Data sets are never pooled, so no figure counts both; remove one of them."),
     "mirrored-cells": Meaning(None, "Each pair counts once already, so there is nothing to leave out."),
     "set-aside": Meaning(None, "No figure counts these rows, so there is nothing to leave out."),
     "did-not-run": Meaning("run", "These sets are as if never tried: not measured, instead of did not run."),

@@ -44,6 +44,27 @@ def members(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     return database.query(f"SELECT * FROM ({_MEMBERS}) WHERE {where} ORDER BY run_id, slot", values)
 
 
+def twins(database: Database) -> pd.DataFrame:
+    """Return pairs of data sets whose co-runs are the same, number for number, under whatever names.
+
+    Returns
+    -------
+    pd.DataFrame
+        dataset, other, runs, members; each pair of data sets once, the smaller name first.
+    """
+    return database.query(
+        f"""WITH one AS (
+                SELECT dataset, count(DISTINCT run_id) AS runs, count(*) AS members, count(slowdown) AS known,
+                       bit_xor(hash(gpu, mechanism, k, round(slowdown, 6))) AS marks,
+                       sum(hash(gpu, mechanism, k, round(slowdown, 6))) AS total
+                FROM ({_MEMBERS}) GROUP BY dataset)
+            SELECT a.dataset, b.dataset AS other, a.runs, a.members
+            FROM one a JOIN one b ON a.dataset < b.dataset AND a.runs = b.runs AND a.members = b.members
+                 AND a.marks = b.marks AND a.total = b.total
+            WHERE a.known > 2 ORDER BY 1, 2"""
+    )
+
+
 def with_partners(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     """Return all members of the runs in which at least one member passes the filter."""
     where, values = (chosen or Filter()).where()
