@@ -147,6 +147,9 @@ def unexpected(name: str, error: Exception) -> StallScopeError:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         what = "the disk is full where files are unpacked, so nothing of it was loaded"
         return StallScopeError(what, "Free some space there and load it again.", Where(name))
+    if isinstance(error, MemoryError) or type(error).__name__ == "ArrowMemoryError":
+        what = "reading it takes more memory than any export of its size, so nothing of it was loaded"
+        return InputRefusedError(what, "Load it in parts, or where there is more memory.", Where(name))
     # Whatever stands in a file is a file's matter: its reader met what its beginning does not promise.
     what = f"its content is not what its beginning promises ({_detail(error)}), so nothing of it was loaded"
     return InputRefusedError(what, "Check that it is whole, and export it again.", Where(name))

@@ -40,6 +40,14 @@ _PACKED = 8
 _PATIENCE = 20.0
 _LEAST = 0.2
 
+#: What reading a file may take, wherever it comes from: bytes of memory and seconds of a processor, and for each of its
+#: bytes as many more. Well beyond what any export takes; a file that needs more was made to.
+MEMORY, MEMORY_A_BYTE = 1 << 30, 40
+SECONDS, BYTES_A_SECOND = 20.0, 100 << 10
+
+#: Beginnings of files that are small and unfold to anything: they are never read by the process that answers readers.
+_UNFOLDING = (b"SQLite format 3\x00", b"PAR1")
+
 #: Seconds between two looks at whether the work is still wanted.
 _LOOK = 0.1
 
@@ -74,6 +82,10 @@ class _GoneError(Exception):
     """The other process ended before it had answered."""
 
 
+class _OverTimeError(Exception):
+    """The other process has worked longer than any file of that size takes."""
+
+
 class _StarvedError(Exception):
     """The other process hardly ever got a turn, as others keep the processors busy."""
 
@@ -98,10 +110,10 @@ def hands_for(
     Hands
         Good until the context ends.
     """
-    if weight(paths) < WORTH:
+    if weight(paths) < WORTH and not any(unfolds(path) for path in paths):
         yield Here()
         return
-    apart = Apart(spool or get_settings().spool, wanted)
+    apart = Apart(spool or get_settings().spool, wanted, memory=MEMORY + MEMORY_A_BYTE * weight(paths))
     try:
         yield apart
     finally:
@@ -119,6 +131,15 @@ def weight(paths: Sequence[Path]) -> int:
     return total
 
 
+def unfolds(path: Path) -> bool:
+    """Whether a file's size says nothing of what reading it takes: a database, or a table that is packed inside."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16).startswith(_UNFOLDING)
+    except OSError:
+        return False
+
+
 class Apart:
     """Reads in a process of its own, which is started when it is first needed.
 
@@ -130,10 +151,16 @@ class Apart:
         Called while one waits; raises to end the reading.
     idle : bool
         Whether to begin with what the processors have left over.
+    memory : int
+        Bytes that it may take; beyond them reading ends.
     """
 
-    def __init__(self, spool: Path, wanted: Callable[[], None] | None = None, *, idle: bool = True) -> None:
+    def __init__(
+        self, spool: Path, wanted: Callable[[], None] | None = None, *, idle: bool = True, memory: int = MEMORY
+    ) -> None:
         self._spool = spool
+        self._memory = memory
+        self._end = float("inf")
         self._wanted = wanted or (lambda: None)
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
@@ -146,6 +173,7 @@ class Apart:
         with self._folder() as folder:
             begin: dict[str, Any] = {"do": "read", "path": str(path.absolute()), "name": name, "folder": str(folder)}
             begin["hints"] = wire.fields_of(asked.hints)
+            most = self._within(path)
             while True:
                 try:
                     for message in self._answers({**begin, "taken": taken}):
@@ -156,7 +184,11 @@ class Apart:
                         else:
                             self._say({"answer": _answer(message, asked, folder)})
                 except _StarvedError:
+                    self._within(path)
                     continue
+                except _OverTimeError:
+                    self.close()
+                    yield Read(name, error=_over_time(name, most))
                 except _GoneError:
                     yield Read(name, error=self._why(name))
                 except BaseException:
@@ -170,17 +202,29 @@ class Apart:
         with self._folder() as folder:
             begin: dict[str, Any] = {"do": "preview", "path": str(path.absolute()), "name": name, "folder": str(folder)}
             begin["mappings"] = [one.model_dump(mode="json") for one in mappings]
+            most = self._within(path)
             while True:
                 try:
                     found = [Preview.model_validate(message["preview"]) for message in self._answers(begin)]
                 except _StarvedError:
+                    self._within(path)
                     continue
+                except _OverTimeError:
+                    self.close()
+                    return Preview(file=name, error=_over_time(name, most).sentence)
                 except _GoneError:
                     return Preview(file=name, error=self._why(name).sentence)
                 except BaseException:
                     self.close()
                     raise
                 return found[0]
+
+    def _within(self, path: Path) -> float:
+        """Set the limit of a file's reading, and return it in seconds of a processor."""
+        most = SECONDS + weight([path]) / BYTES_A_SECOND
+        used = self._used()
+        self._end = (used if used < float("inf") else 0.0) + most
+        return most
 
     def close(self) -> None:
         """End the other process, whatever it is doing."""
@@ -234,7 +278,12 @@ class Apart:
         return message
 
     def _check_share(self) -> None:
-        """Begin again with a process that asks for more, once one that takes what is left over gets next to nothing."""
+        """End one that works for too long.
+
+        Begin again with a process that asks for more, once one that takes what is left over gets next to nothing.
+        """
+        if self._end < self._used() < float("inf"):
+            raise _OverTimeError
         since, before = self._looked
         now = time.monotonic()
         if not self._idle or now - since < _PATIENCE:
@@ -259,9 +308,12 @@ class Apart:
             # Found as this process found it, and nothing of the folder that the user happens to be in.
             root = str(Path(__file__).resolve().parents[2])
             path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+            options = [str(self._memory), *(["--idle"] if self._idle else [])]
+            # Arrow's own allocator sets aside a gibibyte at a time, which would count as taken.
+            own = {"PYTHONPATH": path, "ARROW_DEFAULT_MEMORY_POOL": "system"}
             self._process = subprocess.Popen(  # noqa: S603 - this very program, with fixed options
-                [sys.executable, "-P", "-m", "analysis.ingest.worker_child", *(["--idle"] if self._idle else [])],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
+                [sys.executable, "-P", "-m", "analysis.ingest.worker_child", *options],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **own},
             )  # fmt: skip
         return self._process
 
@@ -280,6 +332,14 @@ class Apart:
             "Nothing of it was loaded. If memory is short, load it in parts or where there is more.",
             Where(name),
         )
+
+
+def _over_time(name: str, most: float) -> StallScopeError:
+    return InputRefusedError(
+        f"reading it took more than {most:,.0f} s of a processor, which no export of its size takes",
+        "Nothing of it was loaded. Export it again, or load it in parts.",
+        Where(name),
+    )
 
 
 def _answer(message: dict[str, Any], asked: Asked, folder: Path) -> Any:

@@ -119,8 +119,27 @@ def _stand_back(*, idle: bool) -> None:
         return
 
 
+def _bound(memory: int) -> None:
+    """Take no more memory than this: where more is asked for, reading ends and not the machine."""
+    try:
+        import resource
+    except ImportError:
+        # Not a system that knows limits.
+        return
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        # Libraries set memory aside when they are imported, most of which nobody touches.
+        own = next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmData"))
+    except (OSError, StopIteration):
+        return
+    held = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = own + memory if held == resource.RLIM_INFINITY else min(own + memory, held)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, held))
+
+
 def main() -> None:
     """Run as a process of its own."""
+    _bound(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _stand_back(idle="--idle" in sys.argv)
     # Whatever is printed meanwhile must not come between.

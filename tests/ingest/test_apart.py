@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from form_writers import WRITERS
 from ncu_files import long_form, profile_rows
@@ -157,3 +159,37 @@ def test_only_large_files_are_worth_a_process(tmp_path: Path) -> None:
     for paths, kind in (([small], Here), ([packed], Apart), ([large], Apart), ([small] * 9000, Apart)):
         with hands_for(paths, spool=tmp_path) as hands:
             assert type(hands) is kind
+
+
+def _parquet(path: Path, rows: int) -> Path:
+    pq.write_table(pa.table({"run_id": pa.array(range(rows)), "gpu": pa.array(["T4"] * rows)}), path)
+    return path
+
+
+def test_what_unfolds_is_never_read_here_and_within_its_memory(tmp_path: Path, database: Database) -> None:
+    small = tmp_path / "small.sqlite"
+    small.write_bytes(b"SQLite format 3\x00" + bytes(100))
+    with hands_for([small], spool=tmp_path / "spool") as hands:
+        assert type(hands) is Apart
+    # Enough for its start, and for none of the rows.
+    tight = Apart(tmp_path / "spool", idle=False, memory=160 << 20)
+    report = import_all(database, _parquet(tmp_path / "t.parquet", 900_000), reader=tight.read)[0]
+    tight.close()
+    assert report.status == "rejected"
+    assert "Traceback" not in str(report.error)
+    assert "memory" in str(report.error)
+
+
+def test_what_takes_too_long_is_ended(
+    tmp_path: Path, database: Database, reader: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "SECONDS", 0.01)
+    monkeypatch.setattr(worker, "BYTES_A_SECOND", 1 << 60)
+    file = tmp_path / "a.csv"
+    file.write_bytes(long_form(profile_rows()) * 50)
+    report = import_all(database, file, reader=reader.read)[0]
+    assert report.status == "rejected"
+    assert "of a processor" in str(report.error)
+    monkeypatch.setattr(worker, "SECONDS", 60.0)
+    file.write_bytes(GOOD)
+    assert import_all(database, file, reader=reader.read)[0].status == "loaded"
