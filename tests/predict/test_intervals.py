@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.predict.evaluate.intervals import LEAST_RESIDUALS, Calibration, calibrate
+from analysis.predict.evaluate.intervals import LEAST_RESIDUALS, MOST_SETS, Calibration, calibrate
 
 
 @settings(max_examples=20, deadline=None)
@@ -56,3 +56,15 @@ def test_an_interval_holds_the_prediction_even_when_all_residuals_lie_on_one_sid
     low, high = found.interval(predicted)
     assert (low <= predicted).all()
     assert (high >= predicted + 0.3 - 1e-9).all()
+
+
+@pytest.mark.parametrize("count", [399, 400, 401, 527, 552, 1029, 2500])
+def test_any_number_of_left_out_sets_is_thinned_evenly(count: int) -> None:
+    generator = np.random.default_rng(count)
+    predicted = generator.uniform(0.0, 1.0, 2 * count)
+    measured = predicted + generator.normal(scale=0.1, size=2 * count)
+    found = calibrate(predicted, measured, count, "pairs", sets=np.repeat(np.arange(count), 2))
+    assert found is not None
+    assert len(found.together) == min(count, MOST_SETS)
+    worst = [max(one) for one in found.together]
+    assert worst == sorted(worst)

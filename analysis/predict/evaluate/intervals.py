@@ -194,8 +194,9 @@ def _side_by_side(scaled: Floats, predicted: Floats, sets: npt.NDArray[np.int64]
     kept: list[list[float]] = []
     for size in sorted({len(one) for one in found}):
         own = sorted((one for one in found if len(one) == size), key=max)
-        step = max(1.0, len(own) / MOST_SETS)
-        kept += [[round(value, 5) for value in own[int(at)]] for at in np.arange(0, len(own), step)]
+        # Whole numbers: steps of a fraction add up past the end for some lengths.
+        count = min(len(own), MOST_SETS)
+        kept += [[round(value, 5) for value in own[at * len(own) // count]] for at in range(count)]
     return kept
 
 
