@@ -42,7 +42,7 @@ def matrix(
 
     with opened(db) as database:
         found = slowdown_matrix(database, dataset, gpu, mechanism=mechanism)
-    document = found.to_json()
+    document = found.document() if as_json else found.to_json()
 
     def show(screen: Screen) -> None:
         from analysis.report.table import column, columns_of

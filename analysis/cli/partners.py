@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,13 +12,23 @@ from analysis.cli.options import DatasetOption, DbOption, GpuOption, JsonOption,
 from analysis.cli.running import Answer, answers, opened
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
     from analysis.cli.screen import Screen
+    from analysis.interference.decision import Forecast, Guess
+    from analysis.interference.matrix import SlowdownMatrix
+    from analysis.interference.partners import JudgedPairs
+    from analysis.store.database import Database
 
 
 #: Rows that a terminal shows of those beyond the limit.
 _MOST = 20
+#: And of those within it.
+_MOST_WITHIN = 200
+#: Rows that are put into words at once.
+_PIECE = 20_000
 
 
 def register(app: typer.Typer) -> None:
@@ -49,18 +61,32 @@ def partners(
     """Show who may sit beside a job: every member within the limit, and the memory fits."""
     from analysis.interference.joining import joining
     from analysis.interference.matrix import slowdown_matrix
-    from analysis.predict.models.activemodel import answering
-    from analysis.predict.models.judged import judged_pairs
-    from analysis.predict.models.many import guess_of
+    from analysis.interference.partners import judge_pairs
 
     jobs = tuple(workload or ())
+    judged: JudgedPairs | None = None
     with opened(db) as database:
         found = slowdown_matrix(database, dataset, gpu, mechanism)
-        asked = model or answering(database, dataset)
+
+        def guess_later(sets: list[tuple[str, ...]]) -> list[Forecast]:
+            """Ask what answers for the data set, loaded when the first set turns up that did not run."""
+            from analysis.errors import ModelRefusedError
+            from analysis.interference.decision import Forecast
+            from analysis.predict.models.activemodel import answering
+
+            try:
+                return _guess_of(database, answering(database, dataset), found, limit)(sets)
+            except ModelRefusedError:  # of another version: what ran, and the pairs, stand in
+                return [Forecast((math.nan,) * len(one)) for one in sets]
+
+        guess = _guess_of(database, model, found, limit) if model else guess_later
         if not jobs or (len(jobs) == 1 and model is None):
-            table = judged_pairs(database, dataset, found.gpu, found.mechanism, limit, jobs[0] if jobs else None, asked)
+            judged = judge_pairs(
+                database, dataset, gpu, mechanism, limit=limit, workload=jobs[0] if jobs else None, guess=guess,
+                matrix=found,
+            )  # fmt: skip
+            table = judged.table
         else:
-            guess = guess_of(database, asked, found.gpu, found.mechanism, limit)
             table = joining(database, dataset, gpu, mechanism, jobs, limit=limit, guess=guess)
             table["slowdowns"] = table["slowdowns"].map(list)
     table["simulated"] = found.simulated
@@ -77,12 +103,26 @@ def partners(
             screen.line("None may share yet: the reason stands with each, such as a memory that nobody knows.")
         for note in found.notes:
             screen.line(note)
-        _list(screen, within, "Within the limit")
+        _list(screen, within.head(_MOST_WITHIN), "Within the limit")
+        if len(within) > _MOST_WITHIN:
+            screen.line(f"{len(within) - _MOST_WITHIN:,} more are within the limit; --json lists all.")
         _list(
             screen, table[~table["within"]].head(_MOST), "Others, the nearest first" if len(within) else "The nearest"
         )
 
-    return Answer(table, show)
+    return Answer(table, show, pieces=None if judged is None else partial(_pieces, judged))
+
+
+def _pieces(judged: JudgedPairs) -> Iterator[pd.DataFrame]:
+    """Put the rows into words, so many at a time."""
+    for start in range(0, len(judged.table), _PIECE):
+        yield judged.with_words(start, start + _PIECE)
+
+
+def _guess_of(database: Database, model: str, found: SlowdownMatrix, limit: float) -> Guess:
+    from analysis.predict.models.many import guess_of
+
+    return guess_of(database, model, found.gpu, found.mechanism, limit)
 
 
 def _list(screen: Screen, table: pd.DataFrame, title: str) -> None:

@@ -37,11 +37,14 @@ class Answer:
         Prints the same for a person.
     code : int
         Exit code.
+    pieces : callable, optional
+        Gives the rows of the document one piece after the other, where ``--json`` prints more than should be held.
     """
 
     document: Any
     show: Callable[[Screen], None]
     code: int = DONE
+    pieces: Callable[[], Iterator[Any]] | None = None
 
 
 class StallScopeGroup(TyperGroup):
@@ -145,7 +148,7 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
     def run(**options: Any) -> None:
         from analysis.cli.screen import Screen
         from analysis.reference import origin
-        from analysis.report.plain import to_json
+        from analysis.report.plain import json_list, to_json
 
         with contextlib.redirect_stdout(sys.stderr):
             asked = _ASKED.set(options.get("dataset"))
@@ -153,8 +156,11 @@ def answers(function: Callable[..., Answer]) -> Callable[..., None]:
                 answer = function(**options)
             finally:
                 _ASKED.reset(asked)
-            text = to_json(answer.document) if options.get("as_json") else None
-        if text is None:
+            pieces = answer.pieces if options.get("as_json") else None
+            text = to_json(answer.document) if options.get("as_json") and pieces is None else None
+        if pieces is not None:
+            sys.stdout.writelines(json_list(pieces()))
+        elif text is None:
             screen = Screen()
             # One place for all commands: whoever shows simulated numbers says so first.
             if said := origin.heading(answer.document):

@@ -47,7 +47,7 @@ def cell(
     for name in (victim, aggressor):
         if name not in known:
             raise NotFoundError(f"data set {dataset!r} has no workload {name!r}", "Names are written as in its files.")
-    pairs = coruns.pairs(database, Filter((dataset,), (choice.gpu,), (choice.mechanism,)))
+    pairs = coruns.pairs(database, Filter((dataset,), (choice.gpu,), (choice.mechanism,), (victim, aggressor)))
     own = (pairs["workload"] == victim) & (pairs["partner"] == aggressor)
     other = (pairs["workload"] == aggressor) & (pairs["partner"] == victim)
     chosen = with_metrics(pairs[own | other].copy())

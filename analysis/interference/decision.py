@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from analysis.errors import UsageError
 from analysis.interference.memory import Memory
@@ -224,6 +227,25 @@ def _measured(case: Case) -> Decision:
         return said("measure first", f"{head}, but their peaks of memory are unknown.")
     tail = {"does_not_fit": f" {DISAGREE}", "tight": " Their memory is tight."}.get(case.memory, "")
     return said("share", f"{head}; together they do {together:.2f} times the work of one job after the other.{tail}")
+
+
+def measured_verdicts(
+    together: npt.NDArray[np.float64], worst: npt.NDArray[np.float64], doubtful: npt.NDArray[np.bool_],
+    unknown_memory: npt.NDArray[np.bool_], limit: float,
+) -> npt.NDArray[Any]:  # fmt: skip
+    """Return the verdicts that `decide` gives on sets that ran, many at once.
+
+    Parameters
+    ----------
+    together, worst : ndarray of float
+        System throughput, and the largest S, of each set.
+    doubtful, unknown_memory : ndarray of bool
+        Whether a job of it is to be doubted, and whether its memory is unknown.
+    limit : float
+        Largest slowdown that each job may have.
+    """
+    chosen = [doubtful, worst > limit, together < WORTHWHILE, unknown_memory]
+    return np.select(chosen, np.array(["measure first", "don't", "don't", "measure first"], dtype=object), "share")
 
 
 def _predicted(case: Case, at: Levels) -> Decision:

@@ -15,10 +15,10 @@ from analysis.interference.finding import counted, named
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE, flagged_workloads
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, exclusions
+from analysis.store.queries import coruns, exclusions, pairs, sources
 
 #: Marks of a member whose slowdown is no measurement of it.
-DOUBTFUL_FLAGS = frozenset({"clipped", "hard_coded"})
+DOUBTFUL_FLAGS = frozenset(pairs.DOUBTFUL_FLAGS)
 
 #: Metrics of a run of two, as columns of `with_metrics`.
 METRICS = ("stp", "antt", "fairness", "jain", "worst", "p99")
@@ -29,25 +29,15 @@ def capped_members(pairs: pd.DataFrame) -> pd.Series[bool]:
     return (pairs["thread_percentage"].astype(float) < 100) | pairs["memory_cap_mib"].notna()
 
 
-def without_caps(pairs: pd.DataFrame) -> tuple[pd.DataFrame, str | None]:
-    """Prefer, pair by pair, the runs in which no client was capped; say how many capped ones are left or left out."""
-    capped = capped_members(pairs).groupby(pairs["run_id"]).transform("any").astype(bool)
-    if not capped.any():
-        return pairs, None
-    ends = pd.Series([frozenset(pair) for pair in zip(pairs["workload"], pairs["partner"], strict=True)], pairs.index)
-    free = (~capped).groupby(ends).transform("any")
-    kept = pairs[~capped | ~free]
-    left_out = int(pairs.loc[capped & free, "run_id"].nunique())
-    only = int(pairs.loc[capped & ~free, "run_id"].nunique())
+def _about_caps(beside: int, only: int) -> str:
+    """Say how many runs with capped clients are left out, as their pairs also ran without caps, and how many count."""
     parts = [
-        f"Left out: {counted(left_out, 'run')} with capped clients, whose pairs also ran without caps."
-        if left_out
-        else "",
+        f"Left out: {counted(beside, 'run')} with capped clients, whose pairs also ran without caps." if beside else "",
         f"Shown: {counted(only, 'run')} with capped clients (thread percentage or memory); no run without caps exists."
         if only
         else "",
     ]
-    return kept, " ".join(part for part in parts if part)
+    return " ".join(part for part in parts if part)
 
 
 def with_metrics(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -63,42 +53,6 @@ def with_metrics(pairs: pd.DataFrame) -> pd.DataFrame:
     pairs["worst"] = np.maximum(own, other)
     pairs["p99"] = (pairs["p99_corun_ms"] / pairs["p99_solo_ms"]).where(ran)
     return pairs
-
-
-def cells(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Bring the runs to one row a directed pair: first both members of a self pair to their mean, then repeats.
-
-    Parameters
-    ----------
-    pairs : pd.DataFrame
-        As `analysis.store.queries.coruns.pairs` gives them.
-
-    Returns
-    -------
-    pd.DataFrame
-        workload, partner, slowdown (median of the runs), low, high, the `METRICS` (medians), ran and failed (runs of
-        either kind), capped (whether a client was in any of them), left_out (whether the user left out every value),
-        doubtful (every run that ran has a marked value).
-    """
-    pairs = with_metrics(pairs)
-    pairs["doubtful"] = [bool(DOUBTFUL_FLAGS.intersection(flags)) for flags in pairs["flags"]]
-    pairs["capped"] = capped_members(pairs).groupby(pairs["run_id"]).transform("any").astype(bool)
-    key = ["workload", "partner"]
-    runs = pairs.groupby([*key, "run_id"], as_index=False).agg(
-        own=("own", "mean"), ran=("both_ran", "all"), doubtful=("doubtful", "any"), capped=("capped", "any"),
-        left_out=("left_out", "all"),
-        **{name: (name, "mean") for name in METRICS},
-    )  # fmt: skip
-    runs["failed"] = ~runs["ran"]
-    merged = runs.groupby(key, as_index=False).agg(
-        slowdown=("own", "median"), low=("own", "min"), high=("own", "max"), ran=("ran", "sum"),
-        failed=("failed", "sum"), capped=("capped", "any"), left_out=("left_out", "all"),
-        **{name: (name, "median") for name in METRICS},
-    )  # fmt: skip
-    sound = runs[runs["ran"]].groupby(key)["doubtful"].all().rename("doubtful").reset_index()
-    merged = merged.merge(sound, on=key, how="left")
-    merged["doubtful"] = merged["doubtful"].fillna(False).astype(bool)
-    return merged
 
 
 MEASURED, NOT_MEASURED, DID_NOT_RUN, FLAGGED = "measured", "not_measured", "did_not_run", "flagged"
@@ -185,16 +139,25 @@ class SlowdownMatrix:
 
     def to_json(self) -> dict[str, Any]:
         """Return the matrix with plain lists, None for no value, as the command line prints it."""
+        found = self.document()
+        return found | {
+            "slowdown": _plain(self.slowdown),
+            "stp": _plain(self.stp),
+            **{name: found[name].tolist() for name in ("state", "runs", "failed")},
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Return the same with the arrays themselves, NaN for no value: a matrix of thousands is not listed twice."""
         return {
             "dataset": self.dataset,
             "gpu": self.gpu,
             "mechanism": self.mechanism,
             "workloads": list(self.workloads),
-            "slowdown": _plain(self.slowdown),
-            "state": self.state.tolist(),
-            "stp": _plain(self.stp),
-            "runs": self.runs.tolist(),
-            "failed": self.failed.tolist(),
+            "slowdown": self.slowdown,
+            "state": self.state,
+            "stp": self.stp,
+            "runs": self.runs,
+            "failed": self.failed,
             "flagged": sorted(self.flagged),
             "n": self.n,
             "sources": self.sources,
@@ -265,51 +228,55 @@ def slowdown_matrix(
     """
     choice = choose(database, dataset, gpu, mechanism)
     here = Filter(datasets=(dataset,), gpus=(choice.gpu,))
-    pairs = coruns.pairs(database, here.with_(mechanisms=(choice.mechanism,)))
-    pairs, capped = without_caps(pairs)
+    place = (dataset, choice.gpu, choice.mechanism)
     notes = list(choice.notes)
-    if capped:
-        notes.append(capped)
+    capped = pairs.any_capped(database, *place)
+    if capped and (said := _about_caps(*pairs.capped_runs(database, *place))):
+        notes.append(said)
+    merged = pairs.cells(database, *place, capped=capped)
     solos = coruns.solos(database, here)
-    known = pd.concat(
-        [
-            solos.loc[solos["value"].notna(), ["workload", "family"]],
-            pairs.loc[pairs["slowdown"].notna() | pairs["left_out"], ["workload", "family"]],
-        ]
-    )
+    names = sources.workload_names(database, dataset)
+    there = names.loc[np.unique(merged.loc[merged["known"], "workload_id"])]
+    known = pd.concat([solos.loc[solos["value"].notna(), ["workload", "family"]], there[["workload", "family"]]])
     known = known.drop_duplicates("workload").sort_values("workload", kind="stable")
     workloads = tuple(known["workload"].astype(str))
     families = tuple(known["family"].fillna("").astype(str))
     position = {name: i for i, name in enumerate(workloads)}
-    inside = pairs["workload"].isin(position) & pairs["partner"].isin(position)
+    places = names["workload"].map(position)
+    at = (places.reindex(merged["workload_id"]).to_numpy(float), places.reindex(merged["partner_id"]).to_numpy(float))
+    inside = np.isfinite(at[0]) & np.isfinite(at[1])
+    only: list[int] | None = None
     if not inside.all():
-        lost = sorted({*pairs["workload"], *pairs["partner"]} - set(position))
-        notes.append(f"Not shown, as they have neither a solo measurement nor a slowdown: {named(lost)}.")
-    pairs = pairs[inside].copy()
+        lost = names.loc[np.unique(merged.loc[~inside, ["workload_id", "partner_id"]]), "workload"]
+        absent = sorted(set(lost) - set(position))
+        notes.append(f"Not shown, as they have neither a solo measurement nor a slowdown: {named(absent)}.")
+        merged, only = merged[inside], [int(number) for number in places.dropna().index]
+    rows, columns = at[0][inside].astype(int), at[1][inside].astype(int)
+    behind = pairs.cell_sources(database, *place, only, capped=capped)
     flagged = frozenset(w for _, w in flagged_workloads(database, dataset, choice.gpu) if w in position)
-    merged = cells(pairs)
     size = len(workloads)
-    at = (merged["workload"].map(position).to_numpy(int), merged["partner"].map(position).to_numpy(int))
 
     def spread(column: str, nothing: float = np.nan) -> Array:
         values: Array = np.full((size, size), nothing)
-        values[at] = merged[column].to_numpy(float)
+        values[rows, columns] = merged[column].to_numpy(float)
         return values
 
     state = np.full((size, size), NOT_MEASURED, dtype="<U12")
-    doubtful = merged["doubtful"] | merged["workload"].isin(flagged) | merged["slowdown"].isna()
+    bad = np.array([name in flagged for name in workloads], dtype=bool)
+    doubtful = merged["doubtful"].to_numpy(bool) | bad[rows] | merged["slowdown"].isna().to_numpy()
     found = np.where(doubtful, FLAGGED, MEASURED)
     found = np.where(merged["left_out"], NOT_MEASURED, found)
-    state[at] = np.where(merged["ran"] == 0, DID_NOT_RUN, found)
+    ran, failed = merged["ran"].to_numpy(int), merged["failed"].to_numpy(int)
+    state[rows, columns] = np.where(ran == 0, DID_NOT_RUN, found)
     matrices = {name: spread(name) for name in VALUES}
     if not include_flagged:
         hide = state == FLAGGED
-        bad = np.array([name in flagged for name in workloads], dtype=bool)
         hide |= bad[:, None] | bad[None, :]
         for values in matrices.values():
             values[hide] = np.nan
         state[(state == MEASURED) & hide] = FLAGGED
-    failures = int(((merged["failed"] > 0) & (merged["ran"] > 0) & (merged["workload"] <= merged["partner"])).sum())
+    half = rows <= columns
+    failures = int(((failed > 0) & (ran > 0) & half).sum())
     if failures:
         notes.append(
             f"{counted(failures, 'pair')} ran in some runs and failed in others: the number is of those that ran, and "
@@ -319,8 +286,8 @@ def slowdown_matrix(
         dataset, choice.gpu, choice.mechanism, workloads, families, state=state, flagged=flagged,
         runs=spread("ran", 0).astype(np.int64), failed=spread("failed", 0).astype(np.int64),
         capped=spread("capped", 0).astype(np.bool_),
-        n=int(pairs["run_id"].nunique()), sources=int(pairs["source_id"].nunique()),
-        simulated=bool(pairs["simulated"].any() or solos["simulated"].any()), notes=tuple(notes), **matrices,
+        n=int((ran + failed)[half].sum()), sources=len(behind),
+        simulated=bool(behind["simulated"].any() or solos["simulated"].any()), notes=tuple(notes), **matrices,
         excluded=tuple(
             {"rule": str(rule), "scope": str(scope), "count": int(count)}
             for rule, scope, count in exclusions.left_out(database, here, "coruns").itertuples(index=False)
@@ -329,4 +296,5 @@ def slowdown_matrix(
 
 
 def _plain(values: Array) -> list[list[float | None]]:
-    return [[None if np.isnan(value) else float(value) for value in row] for row in values]
+    listed: list[list[float | None]] = np.where(np.isnan(values), np.array(None), values.astype(object)).tolist()
+    return listed

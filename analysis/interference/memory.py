@@ -12,7 +12,7 @@ from analysis.numbers import significant
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns
+from analysis.store.queries import coruns, pairs
 
 Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
 
@@ -81,12 +81,9 @@ def peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
 
 def _peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     here = Filter(datasets=(dataset,), gpus=(gpu,))
-    columns = ["workload", "peak_memory_mib", "memory_kind"]
-    alone, beside = coruns.solos(database, here)[columns], coruns.members(database, here)[columns]
-    found = []
-    for frame in (alone, beside):
-        known = frame.dropna(subset=["peak_memory_mib"]).sort_values("peak_memory_mib", ascending=False, kind="stable")
-        found.append(known.drop_duplicates("workload"))
+    alone = coruns.solos(database, here)[["workload", "peak_memory_mib", "memory_kind"]]
+    known = alone.dropna(subset=["peak_memory_mib"]).sort_values("peak_memory_mib", ascending=False, kind="stable")
+    found = [known.drop_duplicates("workload"), pairs.peaks(database, dataset, gpu)]
     return pd.concat(found).drop_duplicates("workload").set_index("workload")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import date, datetime
 from enum import Enum
 from pathlib import PurePath
@@ -50,6 +50,8 @@ def plain(value: Any) -> Plain:
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return _numbers(value)
     if isinstance(value, np.ndarray | pd.Series | pd.Index):
         return [plain(item) for item in value.tolist()]
     if isinstance(value, Set):
@@ -80,6 +82,49 @@ def _scalar(value: Any) -> Any:
     return _NOT_A_SCALAR
 
 
+def _numbers(values: np.ndarray[Any, Any]) -> Plain:
+    """Convert an array of one type at once: a matrix of a thousand jobs has a million cells."""
+    bad = ~np.isfinite(values) if values.dtype.kind == "f" else None
+    if bad is None or not bad.any():
+        return values.tolist()  # type: ignore[no-any-return]
+    return np.where(bad, np.array(None), values.astype(object)).tolist()  # type: ignore[no-any-return]
+
+
+#: From so many values on a document is printed a line a part of it, without further blanks.
+_LARGE = 20_000
+
+
 def to_json(value: Any) -> str:
     """Return one JSON document, ASCII only so that no terminal encoding can break it."""
-    return json.dumps(plain(value), allow_nan=False, indent=2)
+    found = plain(value)
+    if _values(found, _LARGE) < _LARGE:
+        return json.dumps(found, allow_nan=False, indent=2)
+    if isinstance(found, dict):
+        lines = (f"{json.dumps(name)}: {json.dumps(part, allow_nan=False)}" for name, part in found.items())
+        return "{\n" + ",\n".join(lines) + "\n}"
+    parts: list[Plain] = found if isinstance(found, list) else [found]
+    return "".join(json_list(iter([parts]))).rstrip() if isinstance(found, list) else json.dumps(found)
+
+
+def json_list(pieces: Iterator[Any]) -> Iterator[str]:
+    """Yield one JSON list in pieces of text, each a few rows: a frame or list at a time, so that no one holds all."""
+    before = "[\n"
+    for piece in pieces:
+        rows = plain(piece)
+        if rows:
+            encode = json.JSONEncoder(allow_nan=False).encode
+            yield before + ",\n".join(map(encode, rows))  # type: ignore[arg-type]
+            before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def _values(value: Plain, enough: int) -> int:
+    """Count the values of a document, up to about enough of them."""
+    if not isinstance(value, list | dict):
+        return 1
+    count = 0
+    for part in value.values() if isinstance(value, dict) else value:
+        count += _values(part, enough - count)
+        if count >= enough:
+            break
+    return count

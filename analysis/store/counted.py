@@ -48,6 +48,17 @@ MEMBER = f"""(
         {_MEMBER} OR {_BASELINE} AS left_out
     FROM member t JOIN run g ON g.run_id = t.run_id)"""
 
+
+def member(database: Database) -> str:
+    """Return `MEMBER`, or where nothing is left out the same of the plain table, at a fraction of the cost."""
+    return MEMBER if anything_out(database) else "(SELECT t.*, false AS left_out FROM member t)"
+
+
+def run(database: Database) -> str:
+    """Return `RUN`, or where nothing is left out the plain table."""
+    return RUN if anything_out(database) else "run"
+
+
 #: Latency statistics of members that count.
 MEMBER_LATENCY = f"(SELECT t.* FROM member_latency t WHERE NOT {_MEMBER})"
 

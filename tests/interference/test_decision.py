@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.errors import UsageError
-from analysis.interference.decision import Case, Forecast, check_limit, decide
+from analysis.interference.decision import Case, Forecast, check_limit, decide, measured_verdicts
 
 FITS: dict[str, Any] = {"limit": 1.2, "memory": "fits"}
 
@@ -72,3 +73,20 @@ def test_unknown_memory_never_says_share(within: float | None, extrapolating: bo
 def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(UsageError, match="can't be met"):
         check_limit(0.9)
+
+
+def test_many_sets_that_ran_get_the_verdicts_of_each() -> None:
+    cases = [
+        Case(limit, memory, slowdowns, ran=1, doubtful=doubtful)
+        for limit in (1.0, 1.2, 3.0)
+        for memory in ("fits", "tight", "does_not_fit", "unknown")
+        for slowdowns in ((1.0, 1.1), (1.2, 1.2), (1.19, 1.9), (2.0, 2.5), (0.9, 1.0))
+        for doubtful in ((), ("a",))
+    ]
+    assert {decide(case).verdict for case in cases} == {"share", "don't", "measure first"}
+    for case in cases:
+        found = measured_verdicts(
+            np.array([sum(1 / value for value in case.measured)]), np.array([max(case.measured)]),
+            np.array([bool(case.doubtful)]), np.array([case.memory == "unknown"]), case.limit,
+        )  # fmt: skip
+        assert list(found) == [decide(case).verdict]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel
 
-from analysis.report.plain import plain, to_json
+from analysis.report.plain import json_list, plain, to_json
 
 
 class _Colour(Enum):
@@ -83,3 +83,20 @@ def test_the_document_is_ascii_whatever_the_names_are() -> None:
     text = to_json(names)
     assert text.isascii()
     assert json.loads(text) == names
+
+
+def test_a_large_document_is_printed_a_line_a_part() -> None:
+    matrix = np.full((200, 200), 1.5)
+    matrix[3, 4] = np.nan
+    text = to_json({"slowdown": matrix, "state": np.full((200, 200), "measured"), "n": 3})
+    found = json.loads(text)
+    assert found["slowdown"][3][4] is None
+    assert found["slowdown"][4][3] == 1.5
+    assert found["state"][0][0] == "measured"
+    assert len(text.splitlines()) == 5
+
+
+def test_a_list_in_pieces_is_one_list() -> None:
+    pieces = [pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": []}), [{"a": float("nan")}]]
+    assert json.loads("".join(json_list(iter(pieces)))) == [{"a": 1}, {"a": 2}, {"a": None}]
+    assert json.loads("".join(json_list(iter([])))) == []

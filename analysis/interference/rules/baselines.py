@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.interference.finding import Finding, Severity, counted, named, place
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, exclusions
+from analysis.store.queries import coruns, exclusions, pairs
 
 #: Beside its gentlest partner a job should run about as fast as alone.
 LOWEST, HIGHEST = 0.95, 1.25
@@ -45,17 +45,8 @@ def minimum_slowdowns(database: Database, dataset: str | None = None, gpu: str |
         quarter of the workloads of this data set and GPU are).
     """
     chosen = Filter(datasets=(dataset,) if dataset else (), gpus=(gpu,) if gpu else ())
-    pairs = coruns.pairs(database, chosen)
-    again = exclusions.slowdowns_left_out(database, _FASTER, chosen)
-    if len(again):
-        pairs = pd.concat([pairs, again], ignore_index=True)
-    whole = ~(pairs["thread_percentage"].astype(float) < 100) & pairs["mig_profile"].isna()
-    pairs = pairs[whole & pairs["slowdown"].notna()]
+    found = pairs.lowest(database, dataset, gpu, exclusions.slowdowns_left_out(database, _FASTER, chosen))
     key = ["dataset", "gpu", "workload"]
-    cells = pairs.groupby([*key, "partner"])["slowdown"].median().reset_index()
-    lowest = cells.sort_values("slowdown", kind="stable").groupby(key, as_index=False).first()
-    found = lowest.rename(columns={"slowdown": "minimum", "partner": "gentlest"})
-    found = found.merge(cells.groupby(key).size().rename("partners").reset_index(), on=key)
     high = (found["minimum"] > HIGHEST) & (found["partners"] >= PARTNERS_FOR_HIGH)
     found["outside"] = (found["minimum"] < LOWEST) | high
     by_gpu = found.groupby(["dataset", "gpu"])["outside"]

@@ -101,6 +101,12 @@ def workloads(database: Database, chosen: Filter | None = None) -> pd.DataFrame:
     )
 
 
+def workload_names(database: Database, dataset: str) -> pd.DataFrame:
+    """Return the workloads of a data set by their id: workload, family."""
+    found = database.query("SELECT workload_id, name AS workload, family FROM workload WHERE dataset = ?", [dataset])
+    return found.set_index("workload_id")
+
+
 def require_dataset(database: Database, name: str) -> str:
     """Return the name if the data set is loaded.
 
