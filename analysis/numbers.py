@@ -127,3 +127,17 @@ def _escaped(character: str) -> str:
         return " " if character == "\n" else character
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def volume(text: object) -> float:
+    """Return the product of a size such as ``(256, 1, 1)``, NaN where it is none.
+
+    Examples
+    --------
+    >>> volume("(20, 2, 1)")
+    40.0
+    """
+    try:
+        return float(math.prod(float(part) for part in str(text).strip("() ").split(",")))
+    except ValueError:
+        return float("nan")

@@ -68,5 +68,5 @@ def test_commands_take_the_limit_of_the_settings(
     assert {
         row["limit"] for row in as_json("partners", "--dataset", "own", "--gpu", "A100-40GB", "--limit", "1.3")
     } == {1.3}
-    for command in ("plan", "may-join", "predict", "report", "replay", "architectures"):
+    for command in ("plan", "may-join", "split", "predict", "report", "replay", "architectures"):
         assert "STALLSCOPE_LIMIT" in cli(command, "--help").stdout

@@ -130,8 +130,7 @@ def set_axes(
 ) -> None:
     """Name the rows and columns; in small multiples the columns carry the numbers of the rows."""
     size = len(matrix.workloads)
-    rows = unique_labels(list(matrix.workloads), 34 if size <= 60 else 26)
-    columns = unique_labels(list(matrix.workloads), 22)
+    rows = columns = unique_labels(list(matrix.workloads), _letters(size))
     if numbered:
         rows = [f"{name}  <b>{place + 1}</b>" for place, name in enumerate(rows)]
         columns = [str(place + 1) for place in range(size)]
@@ -322,8 +321,13 @@ def _pixels(size: int, columns: int) -> float:
 
 
 def _room(matrix: SlowdownMatrix) -> int:
-    longest = max((min(len(name), 22) for name in matrix.workloads), default=0)
+    longest = max((min(len(name), _letters(len(matrix.workloads))) for name in matrix.workloads), default=0)
     return 20 + 6 * longest
+
+
+def _letters(size: int) -> int:
+    """Return how many characters a name may have; what tells two jobs apart is often its end."""
+    return 34 if size <= 60 else 26
 
 
 def _padded(matrix: SlowdownMatrix, names: list[str]) -> SlowdownMatrix:

@@ -177,7 +177,7 @@ def architectures(
             return
         screen.line("A slowdown does not travel by itself: this is how wrong it is to copy it.", style="bold")
         columns = columns_of(
-            "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed",
+            "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed", "did_not_run/pairs",
             changed={"label": f"change sides of {limit:g} x"},
         )  # fmt: skip
         screen.table(table, columns)

@@ -1,4 +1,4 @@
-"""Commands that decide where jobs go: plan, may-join."""
+"""Commands that decide where jobs go: plan, may-join, split, and what deciding by predictions is worth."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import (
+    DatasetOption,
     DbOption,
     GpuOption,
     JsonOption,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.cli.screen import Screen
     from analysis.plan.planner import Answer as PlanAnswer
     from analysis.plan.planner import Joining
+    from analysis.plan.split import Sweep
 
 #: The fields of a plan's document, in the order of the documentation; the others follow.
 PLAN_FIELDS = (
@@ -61,6 +63,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("plan")(answers(plan))
     app.command("may-join")(answers(may_join))
+    app.command("split")(answers(split))
+    app.command("headroom")(answers(headroom))
 
 
 def plan(
@@ -85,6 +89,10 @@ def plan(
     risk: Annotated[
         Risk, typer.Option("--risk", metavar="R", help="Which figure counts: " + ", ".join(Risk) + ".")
     ] = Risk.EXPECTED,
+    class_limit: Annotated[
+        list[str] | None,
+        typer.Option("--class-limit", metavar="C=L", help="A limit for the jobs of a class; once for each class."),
+    ] = None,
     reserve: _Reserve = 0.05,
     over_limit: Annotated[
         bool,
@@ -120,7 +128,7 @@ def plan(
         found = planner.make_plan(
             database, read_jobs(jobs), parse_gpus(gpu), dataset=dataset, model_id=model, mechanism=mechanism, k=k,
             limit=limit, objective=objective.value, risk=risk.value, reserve=reserve, over_limit=over_limit,
-            time_limit=time_limit, progress=progress_line(),
+            class_limits=_limits(class_limit or []), time_limit=time_limit, progress=progress_line(),
         )  # fmt: skip
     document = found.to_json()
     written: list[Path] = []
@@ -137,8 +145,23 @@ def plan(
     return Answer(document, lambda screen: _show(screen, found, document, written))
 
 
+def _limits(words: list[str]) -> dict[str, float]:
+    """Read ``serving=1.1``."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            found[name.strip()] = 0.0
+        if not name.strip() or not found[name.strip()] >= 1:
+            raise UsageError(f"--class-limit {word} names no class and limit", "Write it like serving=1.1.")
+    return found
+
+
 def _show(screen: Screen, found: PlanAnswer, document: dict[str, Any], written: list[Path]) -> None:
     from analysis.plan import wording
+    from analysis.predict.models import missing
     from analysis.report.table import columns_of
 
     screen.line(wording.answer(found), style="bold")
@@ -151,10 +174,17 @@ def _show(screen: Screen, found: PlanAnswer, document: dict[str, Any], written: 
         screen.line(f"{one['job']} waits. {one['why']}")
     columns = columns_of(
         "way", "stp", "antt", "worst", "fairness/gpu", "violations", "regret_stp", "regret_antt", "waiting",
-        "gpus_used",
+        "unknown/sets", "gpus_used",
         stp={"low": "stp_low", "high": "stp_high"}, antt={"low": "antt_low", "high": "antt_high"},
     )  # fmt: skip
     screen.table(wording.compared(found), columns)
+    if told := found.survey.in_words():
+        screen.line(told)
+    for workload in found.survey.peaks[:3]:
+        screen.line(f"Peak memory of {workload}: {missing.PEAK}")
+    for number, one in enumerate(found.survey.proposals, start=1):
+        screen.line(f"Measure {number}: {' beside '.join(one.workloads)} on {one.gpu}. {one.why}")
+        screen.line(f"  {one.command}")
     for note in found.notes:
         screen.line(note)
     if written:
@@ -197,3 +227,58 @@ def _show_joining(screen: Screen, found: Joining) -> None:
     screen.line(f"{found.verdict}: {found.why}", style="bold")
     columns = columns_of("workload/job", "slowdown", slowdown={"low": "low", "high": "high"})
     screen.table(list(found.members), columns)
+
+
+def split(
+    *,
+    gpu: GpuOption,
+    job: Annotated[
+        list[str], typer.Option("--job", metavar="W", help="A workload that gets a part of the GPU; once for each.")
+    ],
+    limit: LimitOption,
+    dataset: MaybeDatasetOption = None,
+    mechanism: Annotated[
+        str,
+        typer.Option("--mechanism", metavar="M", help="What cuts the GPU: CUDA MPS, static SM partition, or MIG."),
+    ] = "CUDA MPS",
+    reserve: _Reserve = 0.05,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> Answer:
+    """Say which thread percentages or MIG profiles serve jobs on one GPU best, and which job's line sets it."""
+    from analysis.plan.split import split_gpu
+
+    with opened(db) as database:
+        found = split_gpu(database, gpu, job, dataset=dataset, mechanism=mechanism, limit=limit, reserve=reserve)
+    return Answer(found.to_json(), lambda screen: _show_split(screen, found))
+
+
+def _show_split(screen: Screen, found: Sweep) -> None:
+    from analysis.report.table import columns_of
+
+    screen.line(found.sentence(), style="bold")
+    screen.line(f"{found.verdict}: {found.why}")
+    columns = columns_of("setting", "slowdowns", "worst", "stp", "fairness", "memory", "evidence")
+    screen.table(found.table(), columns)
+
+
+def headroom(*, dataset: DatasetOption, limit: LimitOption, db: DbOption = None, as_json: JsonOption = False) -> Answer:
+    """Say what placing by out-of-fold predictions takes of what pairing can gain, beside simple rules."""
+    from analysis.plan.headroom import in_words, worth
+
+    with opened(db) as database:
+        found = worth(database, dataset, limit=limit)
+    rows = [one.row() for one in found]
+
+    def show(screen: Screen) -> None:
+        from analysis.report.table import columns_of
+
+        screen.line(in_words(found), style="bold")
+        columns = columns_of(
+            "title/pairing", "protocol", "sets/eight", "antt_taken", "stp_taken", "best_partner", "precision/share",
+            "recall", "antt_without", "stp_without", antt_taken={"low": "antt_taken_low", "high": "antt_taken_high"},
+            stp_taken={"low": "stp_taken_low", "high": "stp_taken_high"},
+        )  # fmt: skip
+        screen.table(rows, columns)
+
+    return Answer(rows, show)

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     comparison = "comparison"
     model = "model"
     stalls = "stalls"
+    placement = "placement"
 
 
 def register(app: typer.Typer) -> None:
@@ -52,7 +53,14 @@ def report(
     job: Annotated[
         list[str] | None, typer.Option("--job", metavar="W", help="A job for the model to predict; once for each.")
     ] = None,
-    gpu: Annotated[list[str] | None, typer.Option("--gpu", metavar="G", help="Only this GPU; may be repeated.")] = None,
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option("--gpu", metavar="G", help="Only this GPU; for a placement G=N, how many there are. Repeatable."),
+    ] = None,
+    jobs: Annotated[
+        Path | None,
+        typer.Option("--jobs", metavar="FILE", dir_okay=False, help="For a placement: the list of jobs, as for plan."),
+    ] = None,
     mechanism: Annotated[
         list[str] | None, typer.Option("--mechanism", metavar="M", help="Only this mechanism; may be repeated.")
     ] = None,
@@ -75,6 +83,7 @@ def report(
     if document is None:
         if dataset is None and model is None:
             raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
+        from analysis.plan.jobs import read_jobs
         from analysis.predict.models.models import card
         from analysis.report.kinds import Wanted, make
 
@@ -82,6 +91,7 @@ def report(
             wanted = Wanted(
                 kind.value, dataset or card(database, str(model)).dataset, tuple(gpu or ()), tuple(mechanism or ()),
                 model, tuple(job or ()), tuple(threads or ()), limit, tuple(contents or ()),
+                read_jobs(jobs) if jobs is not None else None,
             )  # fmt: skip
             document = make(database, wanted)
     written = {"file": str(out), "bytes": write(document, out), "title": document.title, "kind": document.kind}

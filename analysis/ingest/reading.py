@@ -16,7 +16,7 @@ from analysis.errors import CancelledError, InputRefusedError, NotFoundError, St
 from analysis.ingest import mapping
 from analysis.ingest.contract.format import Format, Hints, Opened
 from analysis.ingest.contract.reports import ImportReport, of_parsed
-from analysis.ingest.contract.simulated import completed, is_simulated
+from analysis.ingest.contract.simulated import completed, is_simulated, simulator
 from analysis.ingest.mapping import TableMapping
 from analysis.ingest.registry import choose
 from analysis.ingest.source.opening import opened_files
@@ -130,7 +130,7 @@ def _read(opened: Opened, asked: Asked, path: Path, before: tuple[int, int] | No
             return about
         found = _format(opened, asked)
         hints = completed(asked.hints, opened)
-        parsed = _named(sift(found.parse(opened, hints)), hints)
+        parsed = _named(sift(found.parse(opened, hints)), hints, simulator(opened))
         _check(opened, parsed, path, before)
         return replace(about, format=found.name, parsed=parsed, told=of_parsed(opened.name, parsed, None))
     except CancelledError:
@@ -161,9 +161,11 @@ def _detail(error: Exception) -> str:
     return said if 0 < len(said) <= 80 and not isinstance(error, KeyError) else "where its values are read"
 
 
-def _named(parsed: Parsed, hints: Hints) -> Parsed:
-    """Say in the report how the workload of a profile got its name, and the era of the format."""
+def _named(parsed: Parsed, hints: Hints, simulated_by: str | None) -> Parsed:
+    """Say in the report how the workload of a profile got its name, the era of the format, and which simulator."""
     told = {**parsed.report, "era": parsed.era}
+    if simulated_by is not None:
+        told["simulator"] = simulated_by
     if "kernel" in parsed.frames and isinstance(parsed.report.get("workload"), str):
         told["workload_from"] = hints.workload_from or ("by you" if hints.workload else "after the file")
     return replace(parsed, report=told)

@@ -88,8 +88,9 @@ def transfers(pairs: pd.DataFrame, limit: float) -> pd.DataFrame:
     -------
     pd.DataFrame
         source, target, cells (measured on both), spearman (rank correlation), copy_error (mean of |S on source / S on
-        target - 1|, percent), bias (signed mean, percent; below 0: too low, the dangerous side), pairs (unordered, with
-        a verdict on both), changed (pairs within the limit on one and not on the other).
+        target - 1|, percent), bias (signed mean, percent; below 0: too low, the dangerous side), pairs (unordered, that
+        ran on both), changed (of those: within the limit on one and not on the other), did_not_run (pairs that did not
+        run on one of them, or on both).
     """
     wide = pairs.pivot(index=["workload", "beside"], columns="gpu", values="slowdown")
     rows = []
@@ -104,10 +105,11 @@ def transfers(pairs: pd.DataFrame, limit: float) -> pd.DataFrame:
                 "spearman": float(spearmanr(both[source], both[target]).statistic) if enough else math.nan,
                 "copy_error": float(relative.abs().mean()) if len(both) else math.nan,
                 "bias": float(relative.mean()) if len(both) else math.nan,
-                "pairs": len(sides), "changed": int(sides["changed"].sum()),
+                "pairs": int(sides["ran"].sum()), "changed": int((sides["changed"] & sides["ran"]).sum()),
+                "did_not_run": int((~sides["ran"]).sum()),
             }
         )  # fmt: skip
-    columns = ["source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed"]
+    columns = ["source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed", "did_not_run"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -118,7 +120,7 @@ def changed_sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -
     -------
     pd.DataFrame
         workload, beside, source_worst and target_worst (larger S of the two; NaN: did not run), change (such as
-        ``within on P100, beyond on V100``, empty where both agree), changed.
+        ``within on P100, beyond on V100``, empty where both agree), changed, ran (on both).
     """
     once = pairs[pairs["workload"] <= pairs["beside"]]
     keys = ["workload", "beside"]
@@ -136,6 +138,7 @@ def changed_sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -
         {
             "workload": both["workload"], "beside": both["beside"], "source_worst": both["worst_source"],
             "target_worst": both["worst_target"], "changed": changed & either,
+            "ran": (both["state_source"] == MEASURED) & (both["state_target"] == MEASURED),
             "change": np.where(
                 changed & either, verdict["source"] + f" on {source}, " + verdict["target"] + f" on {target}", ""
             ),

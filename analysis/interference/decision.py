@@ -49,7 +49,7 @@ class Forecast:
     extrapolating : bool
         Whether it goes beyond what the model has seen.
     basis : str
-        ``predicted`` by a model, or ``composed`` of measured pairs.
+        ``predicted`` by a model, ``composed`` of measured pairs, or from the ``effects`` of each job over all runs.
     n : int
         Left-out sets behind the probability, or runs behind the pairs.
     evidence : str
@@ -59,7 +59,7 @@ class Forecast:
     slowdowns: tuple[float, ...]
     within_limit: float | None = None
     extrapolating: bool = False
-    basis: Literal["predicted", "composed"] = "predicted"
+    basis: Literal["predicted", "composed", "effects"] = "predicted"
     n: int = 0
     evidence: str = "none"
 
@@ -119,7 +119,7 @@ class Decision:
     worst : float or None
         The figure it rests on: the largest S of the set; None where there is none.
     evidence : str
-        ``measured``, ``did not run``, ``composed``, ``none``, or the weakest evidence of a prediction.
+        ``measured``, ``did not run``, ``composed``, ``effects``, ``none``, or the weakest evidence of a prediction.
     n : int
         Runs behind a measurement or a composition, left-out sets behind a probability.
     within_limit : float or None
@@ -252,7 +252,7 @@ def _predicted(case: Case, at: Levels) -> Decision:
     given = case.forecast
     known = given if given is not None and given.known else None
     worst = max(known.slowdowns) if known else None
-    evidence = "none" if known is None else "composed" if known.basis == "composed" else known.evidence
+    evidence = "none" if known is None else known.evidence if known.basis == "predicted" else known.basis
     n = known.n if known else 0
     within = known.within_limit if known else None
 
@@ -264,13 +264,16 @@ def _predicted(case: Case, at: Levels) -> Decision:
     if known is None or worst is None:
         lacking = " Their peaks of memory are unknown, too." if case.memory == "unknown" else ""
         return said("measure first", f"{NO_FIGURE}{lacking}")
-    if known.basis == "composed":
+    if known.basis != "predicted":
         side = "within" if worst <= case.limit else "beyond"
         score = f"; no score: fewer than {RUNS_FOR_SCORE} runs" if n < RUNS_FOR_SCORE else ""
-        head = (
-            f"They never ran together; their measured pairs add up to {significant(worst)} x for the worst, {side} the "
-            f"limit of {case.limit:g} x (composed of pairs{score})."
+        of = (
+            f"their measured pairs add up to {significant(worst)} x for the worst"
+            if known.basis == "composed"
+            else f"by what each of them suffers and does beside others the worst would pay {significant(worst)} x"
         )
+        how = "composed of pairs" if known.basis == "composed" else f"effects over {n} runs"
+        head = f"They never ran together; {of}, {side} the limit of {case.limit:g} x ({how}{score})."
     elif within is None:
         head = (
             f"The prediction is {significant(worst)} x for the worst, but no measured co-run stands behind an interval "

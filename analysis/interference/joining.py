@@ -19,6 +19,7 @@ from analysis.numbers import significant
 from analysis.store.database import Database
 
 MEASURED_SET, PREDICTED_SET, COMPOSED_SET = "measured", "predicted by the model", "composed of pairs"
+EFFECTS_SET = "effects of each job"
 
 
 def joining(
@@ -91,8 +92,9 @@ def joining(
             forecast = guessed.get(name)
             if forecast is not None and forecast.known:
                 basis, slow, state = PREDICTED_SET, forecast.slowdowns, NOT_MEASURED
-                if forecast.basis == "composed":
-                    basis, state = COMPOSED_SET, FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
+                if forecast.basis != "predicted":
+                    basis = COMPOSED_SET if forecast.basis == "composed" else EFFECTS_SET
+                    state = FLAGGED if doubtful_pair(matrix, full) else NOT_MEASURED
             else:
                 composed = compose(matrix, full)
                 if all(math.isfinite(value) for value in composed):
@@ -103,7 +105,7 @@ def joining(
         rows.append(_row(name, full, basis, state, slow, worst, failed, limit, before, known, room,
                          clients, forecast))  # fmt: skip
     table = pd.DataFrame(rows)
-    rank = {MEASURED_SET: 0, PREDICTED_SET: 1, COMPOSED_SET: 2, "none": 3}
+    rank = {MEASURED_SET: 0, PREDICTED_SET: 1, COMPOSED_SET: 2, EFFECTS_SET: 2, "none": 3}
     table["rank"] = table["basis"].map(rank) + 4 * table["state"].isin([DID_NOT_RUN, FLAGGED])
     table = table.sort_values(["safe", "within", "rank", "worst"], ascending=[False, False, True, True], kind="stable")
     return table.drop(columns="rank").reset_index(drop=True)

@@ -12,7 +12,7 @@ from analysis.numbers import significant
 from analysis.reference import gpus
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, pairs
+from analysis.store.queries import coruns, pairs, telemetry
 
 Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
 
@@ -74,16 +74,26 @@ def peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     -------
     pd.DataFrame
         Index workload; peak_memory_mib and memory_kind. Solo measurements come first, then what a co-run stated for the
-        member; workloads without either are absent.
+        member, then the largest sample of telemetry; workloads without any are absent.
     """
     return database.cached("peak memory", (dataset, gpu), lambda: _peaks(database, dataset, gpu))
 
 
 def _peaks(database: Database, dataset: str, gpu: str) -> pd.DataFrame:
     here = Filter(datasets=(dataset,), gpus=(gpu,))
-    alone = coruns.solos(database, here)[["workload", "peak_memory_mib", "memory_kind"]]
-    known = alone.dropna(subset=["peak_memory_mib"]).sort_values("peak_memory_mib", ascending=False, kind="stable")
-    found = [known.drop_duplicates("workload"), pairs.peaks(database, dataset, gpu)]
+    columns = ["workload", "peak_memory_mib", "memory_kind"]
+    sampled = telemetry.of_workloads(database, dataset)
+    sampled = sampled[sampled["gpu"] == gpu].assign(memory_kind="nvidia-smi")[columns]
+
+    def largest(frame: pd.DataFrame) -> pd.DataFrame:
+        known = frame.dropna(subset=["peak_memory_mib"]).sort_values("peak_memory_mib", ascending=False, kind="stable")
+        return known.drop_duplicates("workload")
+
+    found = [
+        largest(coruns.solos(database, here)[columns]),
+        pairs.peaks(database, dataset, gpu),
+        largest(sampled),
+    ]
     return pd.concat(found).drop_duplicates("workload").set_index("workload")
 
 

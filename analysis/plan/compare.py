@@ -22,7 +22,7 @@ RULES: dict[str, str] = {
     "random": "random partners",
     "first_fit": "first fit by utilisation",
     "best_partner": "best partner, one job after the other",
-    "oracle": "best plan by what was measured",
+    "oracle": "best plan by what was measured, limits aside",
 }
 
 
@@ -47,8 +47,8 @@ class Outcome:
     gpus_used : float
     regret_stp, regret_antt : float or None
         What is lost against the oracle, in percent; None where not everything was measured.
-    unknown : int
-        Sets without any figure, which are left out.
+    unknown : float
+        Sets without any figure, which are left out of the means.
     """
 
     rule: str
@@ -67,7 +67,7 @@ class Outcome:
     antt_high: float | None = None
     regret_stp: float | None = None
     regret_antt: float | None = None
-    unknown: int = 0
+    unknown: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain values; what is not known is None."""
@@ -241,16 +241,14 @@ def _sorted(jobs: Sequence[Job]) -> Names:
 def _outcome(rule: str, problem: Problem, figures: Figures, plans: Sequence[list[Slot]]) -> Outcome:
     judged = [_judge(problem, figures, slots) for slots in plans]
     mean = {name: _mean([one[name] for one in judged]) for name in judged[0]}
-    unknown = int(sum(one["unknown"] for one in judged))
-    fields = {name: value for name, value in mean.items() if name != "unknown"}
     if len(plans) == 1:
-        return Outcome(rule, 1, **fields, unknown=unknown)
+        return Outcome(rule, 1, **mean)
     ends = {
         f"{name}_{side}": float(np.nanpercentile([one[name] for one in judged], end))
         for name in ("stp", "antt")
         for side, end in zip(("low", "high"), ENDS, strict=True)
     } if all(math.isfinite(mean[name]) for name in ("stp", "antt")) else {}  # fmt: skip
-    return Outcome(rule, len(plans), **fields, **ends, unknown=unknown)
+    return Outcome(rule, len(plans), **mean, **ends)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from analysis.errors import NotEnoughDataError
+from analysis.interference.decision import LIMIT
 from analysis.interference.matrix import MEASURED, slowdown_matrix
+from analysis.numbers import significant
+from analysis.predict.frame import profiles
+from analysis.predict.predictors.registry import PREDICTORS
 from analysis.store.database import Database
 from analysis.store.queries import models as stored
 
@@ -45,7 +51,21 @@ class Headroom:
         return asdict(self)
 
 
-def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets: int = 200, seed: int = 0) -> Headroom:
+def _measured(database: Database, evaluation_id: str) -> tuple[Floats, list[str], str]:
+    """Return measured S of the workloads that no check flags, their names, and the GPU."""
+    made = stored.evaluation(database, evaluation_id)
+    first = stored.predictions(database, evaluation_id).iloc[0]
+    matrix = slowdown_matrix(database, str(made["dataset"]), str(first["gpu"]), str(first["mechanism"]))
+    kept = [place for place, name in enumerate(matrix.workloads) if name not in matrix.flagged]
+    square = np.ix_(kept, kept)
+    measured = np.where(matrix.state[square] == MEASURED, matrix.slowdown[square], np.nan)
+    np.fill_diagonal(measured, np.nan)
+    return measured, [matrix.workloads[place] for place in kept], matrix.gpu
+
+
+def headroom_of(
+    database: Database, evaluation_id: str, predictor: str, *, sets: int = 200, seed: int = 0, doubtful: bool = True
+) -> Headroom:
     """Pair jobs by the out-of-fold predictions of a stored evaluation.
 
     Parameters
@@ -56,6 +76,8 @@ def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets:
         A stored evaluation of pairs, and one of its predictors.
     sets, seed
         As `headroom`.
+    doubtful : bool
+        Whether pairs count in which both jobs ran faster beside each other than alone.
 
     Returns
     -------
@@ -64,15 +86,11 @@ def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets:
         the predicted sum of S: maximising the predicted sum of 1/S chases errors of the gentlest pairs and takes less
         of the STP.
     """
-    made = stored.evaluation(database, evaluation_id)
     table = stored.predictions(database, evaluation_id, predictor)
-    first = table.iloc[0]
-    matrix = slowdown_matrix(database, str(made["dataset"]), str(first["gpu"]), str(first["mechanism"]))
-    kept = [place for place, name in enumerate(matrix.workloads) if name not in matrix.flagged]
-    square = np.ix_(kept, kept)
-    measured = np.where(matrix.state[square] == MEASURED, matrix.slowdown[square], np.nan)
-    np.fill_diagonal(measured, np.nan)
-    at = {matrix.workloads[place]: number for number, place in enumerate(kept)}
+    measured, names, _ = _measured(database, evaluation_id)
+    if not doubtful:
+        measured = np.where((measured < 1) & (measured.T < 1), np.nan, measured)
+    at = {name: number for number, name in enumerate(names)}
     found = []
     for _, part in table.groupby("seed"):
         total, count = np.zeros_like(measured), np.zeros_like(measured)
@@ -92,6 +110,147 @@ def headroom_of(database: Database, evaluation_id: str, predictor: str, *, sets:
 
     fields = ("antt_taken", "stp_taken", "antt_taken_ci", "stp_taken_ci", "best_partner")
     return Headroom(found[0].sets, **{name: mean(name) for name in fields})
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What predictions of one kind are worth for placing jobs.
+
+    Attributes
+    ----------
+    by, title, protocol : str
+        Predictor or rule, its title, and how the pairs were kept from it; empty for a rule, which learns nothing.
+    headroom : Headroom
+        Over sets of eight jobs.
+    without_doubtful : Headroom or None
+        The same without pairs in which both jobs ran faster beside each other than alone; None where there are none.
+    precision, recall : float
+        Of "every job of the pair stays within the limit", in percent; NaN for a rule.
+    """
+
+    by: str
+    title: str
+    protocol: str
+    headroom: Headroom
+    without_doubtful: Headroom | None
+    precision: float
+    recall: float
+
+    def row(self) -> dict[str, Any]:
+        """Return the fields of a table's row."""
+        other = self.without_doubtful
+        return {
+            "title": self.title, "protocol": self.protocol, "sets": self.headroom.sets,
+            "antt_taken": self.headroom.antt_taken, "antt_taken_low": self.headroom.antt_taken_ci[0],
+            "antt_taken_high": self.headroom.antt_taken_ci[1], "stp_taken": self.headroom.stp_taken,
+            "stp_taken_low": self.headroom.stp_taken_ci[0], "stp_taken_high": self.headroom.stp_taken_ci[1],
+            "best_partner": 100 * self.headroom.best_partner, "precision": self.precision, "recall": self.recall,
+            "antt_without": other.antt_taken if other else None, "stp_without": other.stp_taken if other else None,
+        }  # fmt: skip
+
+
+#: Rules that pair jobs by one figure of each: the pairs with the smallest product sit together.
+RULES = {
+    "sm_util": "rule: least product of SM utilisation",
+    "dram_throughput": "rule: least product of DRAM throughput",
+}
+
+
+def worth(database: Database, dataset: str, *, limit: float = LIMIT, sets: int = 200) -> list[Worth]:
+    """Hold what pairing by the newest stored evaluations takes against simple rules.
+
+    Parameters
+    ----------
+    database : Database
+        The open database.
+    dataset : str
+        A data set whose pairs were evaluated out of fold.
+    limit : float
+        Of precision and recall.
+    sets : int
+        As `headroom`.
+
+    Raises
+    ------
+    NotEnoughDataError
+        If no evaluation of pairs is stored, or too few sets have all their pairs measured.
+    """
+    made = stored.evaluations(database, dataset)
+    made = made[made["protocol"].isin(["unseen-pair", "leave-one-workload-out"])]
+    found: list[Worth] = []
+    for protocol, part in made.groupby("protocol", sort=False):
+        newest = part.sort_values("created_at").iloc[-1]
+        table = stored.predictions(database, str(newest["evaluation_id"]))
+        for name in sorted(set(table["predictor"].astype(str)) - {"no-interference", "train-median"}):
+            found.append(_worth(database, str(newest["evaluation_id"]), name, str(protocol), limit, sets))
+    if not found:
+        raise NotEnoughDataError(
+            f"no predictor was evaluated on pairs of {dataset}",
+            f"Run `stallscope evaluate --dataset {dataset} --protocol unseen-pair`.",
+        )
+    measured, names, gpu = _measured(database, str(made.iloc[0]["evaluation_id"]))
+    for name, title in RULES.items():
+        decided = _by_rule(database, dataset, gpu, names, name)
+        if decided is not None:
+            known = np.where(np.isfinite(decided), measured, np.nan)
+            if len(measured_sets_of(np.isfinite(known), 8)):
+                own = headroom(known, decided, decided, sets=sets)
+                found.append(Worth(name, title, "", own, None, math.nan, math.nan))
+    return found
+
+
+def _worth(database: Database, evaluation_id: str, predictor: str, protocol: str, limit: float, sets: int) -> Worth:
+    measured, _, _ = _measured(database, evaluation_id)
+    doubtful = (measured < 1) & (measured.T < 1)
+    table = stored.predictions(database, evaluation_id, predictor)
+    paired = table[table["co_workloads"].map(len) == 1]
+    run = paired.groupby(["seed", "run_id"])[["measured", "predicted"]].max()
+    said = precision_and_recall(
+        run["measured"].to_numpy(float), np.where(run["predicted"] <= limit, 100.0, 0.0), limit, 50.0
+    )
+    plain = headroom_of(database, evaluation_id, predictor, sets=sets)
+    without = headroom_of(database, evaluation_id, predictor, sets=sets, doubtful=False) if doubtful.any() else None
+    title = PREDICTORS[predictor].title if predictor in PREDICTORS else predictor
+    return Worth(predictor, title, protocol, plain, without, said["precision"], said["recall"])
+
+
+def _by_rule(database: Database, dataset: str, gpu: str, names: Sequence[str], quantity: str) -> Floats | None:
+    table = profiles.collect(database, dataset, (gpu,))
+    if table.empty or quantity not in table:
+        return None
+    own = table[quantity].droplevel("gpu").reindex(list(names)).to_numpy(dtype=np.float64)
+    return np.asarray(np.outer(own, own), dtype=np.float64) if np.isfinite(own).sum() > 8 else None
+
+
+def in_words(found: Sequence[Worth]) -> str:
+    """Say what pairing by predictions takes, and what bounds it."""
+    parts = []
+    rules = [one for one in found if not one.protocol]
+    for one in found:
+        if not one.protocol:
+            continue
+        text = (
+            f"Pairing by {one.title} ({one.protocol}) takes {significant(one.headroom.antt_taken)} % of the ANTT and "
+            f"{significant(one.headroom.stp_taken)} % of the STP between random and best pairs"
+        )
+        if one.without_doubtful is not None:
+            text += (
+                f"; without pairs in which both ran faster than alone {significant(one.without_doubtful.antt_taken)} % "
+                f"and {significant(one.without_doubtful.stp_taken)} %"
+            )
+        behind = [
+            f"{rule.title} by {significant(gap)} points of the {what}"
+            for rule in rules
+            for what, gap in (
+                ("ANTT", rule.headroom.antt_taken - one.headroom.antt_taken),
+                ("STP", rule.headroom.stp_taken - one.headroom.stp_taken),
+            )
+            if gap > 0
+        ]
+        if behind:
+            text += f"; behind the {' and the '.join(behind)}"
+        parts.append(f"{text}.")
+    return " ".join(parts)
 
 
 def matchings(count: int) -> list[list[tuple[int, int]]]:
@@ -151,6 +310,10 @@ def headroom(
     """
     known = np.isfinite(measured)
     everything = measured_sets_of(known, size)
+    if not everything:
+        raise NotEnoughDataError(
+            f"no set of {size} jobs has all its pairs measured", "Measure more pairs, or ask about another data set."
+        )
     draw = np.random.default_rng(seed)
     picked = [everything[at] for at in sorted(draw.permutation(len(everything))[:sets])]
     ways = np.array(matchings(size))

@@ -1,4 +1,4 @@
-"""Lists of jobs to place: a table of one's own, Slurm's accounting, Kubernetes' pods, the openb trace."""
+"""Lists of jobs to place: a table of one's own, accounts of Slurm, pods, runs of W&B or MLflow, the openb trace."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,16 @@ from typing import Any, Literal
 from analysis.errors import InputRefusedError, Where
 from analysis.plan.problem import Job, pair, with_context
 
-Source = Literal["table", "sacct", "pods", "openb"]
+Source = Literal["table", "sacct", "pods", "openb", "runs"]
+
+#: Where each kind of list could have known the memory of its jobs.
+_MEMORY_TOLD = {
+    "sacct": "Slurm records it with AccountingStorageTRES=gres/gpu and AutoDetect=nvml.",
+    "pods": "DCGM's DCGM_FI_DEV_FB_USED by pod tells it.",
+    "openb": "The table does not name it.",
+    "runs": "W&B and MLflow record it where system metrics are on.",
+    "table": "Name it in the column peak_memory_mib.",
+}
 
 #: Columns of a table of one's own, with other names they go by. Only the job, or its workload, must be there.
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -27,6 +37,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "memory_kind": (),
     "limit": (),
     "priority": (),
+    "class": ("queue", "partition"),
     "mechanism": ("mechanisms",),
     "threads": ("thread_percentage",),
     "with": (),
@@ -39,6 +50,17 @@ MOST_JOBS = 20_000
 _MIB = {"": 1 / (1 << 20), "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024}
 _TRES = re.compile(r"(?:^|,)gres/(?P<name>gpu|mps|shard)(?::(?P<kind>[^=,]+))?=(?P<count>\d+)")
 _USAGE = re.compile(r"(?:^|,)gres/gpumem=(?P<value>[\d.]+)(?P<unit>[KMGT]?)")
+#: System metrics of W&B and MLflow, of one GPU: memory, and the share of time with a kernel on it.
+_RUN_MEMORY = re.compile(
+    r"(?:system\.)?gpu\.(?P<process>process\.)?(?P<wandb>\d+)\.memoryAllocatedBytes"
+    r"|(?:metrics\.)?(?:system/)?gpu_(?P<mlflow>\d+)_memory_usage_megabytes"
+)
+_RUN_BUSY = re.compile(
+    r"(?:system\.)?gpu\.(?:process\.)?(\d+)\.gpu|(?:metrics\.)?(?:system/)?gpu_(\d+)_utilization_percentage"
+)
+_RUN_ID = ("run_id", "run id", "run", "run_uuid", "id", "name", "tags.mlflow.runname", "run_name", "run name")
+_RUN_NAME = ("run_name", "run name", "tags.mlflow.runname", "name", "display_name", "run")
+_RUN_USER = ("user", "tags.mlflow.user", "username", "user_id", "entity")
 _POD_SUFFIX = re.compile(r"(-[0-9a-f]{8,10}-[0-9a-z]{5}|-[0-9]+|-[0-9a-z]{5})$")
 _ENDED = {"Succeeded", "Failed"}
 
@@ -55,7 +77,7 @@ class JobList:
     jobs : tuple of Job
         Its jobs; their workload is what the list calls it and is not yet looked up.
     source : str
-        ``table``, ``sacct``, ``pods`` or ``openb``.
+        ``table``, ``sacct``, ``pods``, ``runs`` or ``openb``.
     wanted, forbidden : frozenset of pairs of names
         Wishes of the list.
     notes : tuple of str
@@ -67,6 +89,14 @@ class JobList:
     wanted: frozenset[frozenset[str]] = frozenset()
     forbidden: frozenset[frozenset[str]] = frozenset()
     notes: tuple[str, ...] = ()
+
+    def unknown_memory(self, jobs: Sequence[Job]) -> tuple[str, ...]:
+        """Say how many of its jobs, as far as the library tells their memory, have none that is known."""
+        unknown = sum(math.isnan(job.memory_mib) for job in jobs)
+        if not unknown:
+            return ()
+        said = f"The peak memory of {unknown} of {len(jobs)} jobs is unknown: they never share."
+        return (f"{said} {_MEMORY_TOLD[self.source]}",)
 
     @property
     def strict(self) -> bool:
@@ -120,6 +150,8 @@ def parse_jobs(text: str, name: str = "jobs") -> JobList:
             found = _sacct(head, where)
         elif {"num_gpu", "gpu_milli"} <= {cell.strip().casefold() for cell in header.split(",")}:
             found = _openb(head, where)
+        elif _RUN_MEMORY.search(head) or _RUN_BUSY.search(head):
+            found = _runs(head, where)
         else:
             found = _table(head, where)
     if len(found.jobs) > MOST_JOBS:
@@ -177,6 +209,7 @@ def _job_of_row(row: Mapping[str, str], at: Where, number: int) -> Job:
         math.nan if peak is None else with_context(peak, row.get("memory_kind", "nvidia-smi") or "nvidia-smi"),
         limit, _whole(row, "priority", at, 0),
         tuple(one.strip() for one in re.split(r"[;|]", row.get("mechanism", "")) if one.strip()), threads,
+        row.get("class", ""),
     )  # fmt: skip
 
 
@@ -246,12 +279,6 @@ def _sacct(text: str, where: Where) -> JobList:
         peak = max(entry["peaks"], default=math.nan)
         jobs.append(Job(f"{entry['name']}-{main}", entry["name"], entry["user"], entry["gpus"], peak))
     notes = [f"{without} jobs without a GPU are left out."] if without else []
-    unknown = sum(math.isnan(job.memory_mib) for job in jobs)
-    if unknown:
-        notes.append(
-            f"The peak memory of {unknown} of {len(jobs)} jobs is unknown: they never share. Slurm records it with "
-            "AccountingStorageTRES=gres/gpu and AutoDetect=nvml."
-        )
     return JobList(tuple(jobs), "sacct", notes=tuple(notes))
 
 
@@ -284,12 +311,6 @@ def _pods(text: str, where: Where) -> JobList:
     jobs = [replace(job, name=f"{job.owner}/{job.name}") if names.count(job.name) > 1 else job for job in jobs]
     notes = [f"{ended} pods that ended are left out."] if ended else []
     notes += [f"{without} pods without a GPU are left out."] if without else []
-    unknown = sum(math.isnan(job.memory_mib) for job in jobs)
-    if unknown:
-        notes.append(
-            f"The peak memory of {unknown} of {len(jobs)} pods is unknown: they never share. DCGM's "
-            "DCGM_FI_DEV_FB_USED by pod tells it."
-        )
     return JobList(tuple(jobs), "pods", notes=tuple(notes))
 
 
@@ -347,6 +368,68 @@ def _quantity(text: str) -> float:
     return float(found[1]) * scale.get(found[2] or "", 1.0) / 1024**2
 
 
+def _runs(text: str, where: Where) -> JobList:
+    """Read system metrics of W&B or MLflow runs: a row a sample, or a row a sample and metric.
+
+    A table with one row a run holds the last sample only, which is no peak: the memory of such a run stays unknown.
+    """
+    reader = csv.DictReader(io.StringIO(text))
+    header = {str(cell).strip().casefold(): str(cell) for cell in reader.fieldnames or ()}
+    long = {"key", "value"} <= set(header)
+    at = next((header[name] for name in _RUN_ID if name in header), None)
+    if at is None:
+        raise InputRefusedError(
+            "no column says which run a sample is of", "Add a column run with its name, and join the runs' files.",
+            where,
+        )  # fmt: skip
+    name_at, user_at = (
+        next((header[name] for name in names if name in header), None) for names in (_RUN_NAME, _RUN_USER)
+    )
+    runs: dict[str, dict[str, Any]] = {}
+    for row in reader:
+        run = str(row.get(at) or "").strip()
+        if not run:
+            continue
+        entry = runs.setdefault(run, {"name": run, "user": "", "memory": {}, "busy": {}})
+        entry["name"] = str(row.get(name_at or at) or "").strip() or entry["name"]
+        entry["user"] = str(row.get(user_at or "") or "").strip() or entry["user"]
+        pairs = [(row[header["key"]], row[header["value"]])] if long else row.items()
+        for key, value in pairs:
+            number = _float(value)
+            if number is None or not key:
+                continue
+            if found := _RUN_MEMORY.fullmatch(str(key).strip()):
+                gpu = (bool(found["process"]), found["wandb"] or found["mlflow"])
+                scale = 1e6 / 2**20 if found["mlflow"] else 1 / 2**20
+                entry["memory"].setdefault(gpu, []).append(number * scale)
+            elif found := _RUN_BUSY.fullmatch(str(key).strip()):
+                entry["busy"].setdefault(found[1] or found[2], []).append(number)
+    jobs = [_job_of_run(run, entry) for run, entry in runs.items() if entry["memory"] or entry["busy"]]
+    names = Counter(job.name for job in jobs)
+    ids = [run for run, entry in runs.items() if entry["memory"] or entry["busy"]]
+    jobs = [
+        replace(job, name=f"{job.name}-{run}") if names[job.name] > 1 else job
+        for job, run in zip(jobs, ids, strict=True)
+    ]
+    single = sum(max(map(len, entry["memory"].values()), default=0) == 1 for entry in runs.values())
+    notes = [f"{len(runs) - len(jobs)} runs without a GPU are left out."] if len(runs) > len(jobs) else []
+    if single:
+        notes.append(
+            f"Of {single} runs there is one sample only, the last: it is no peak. Export the metrics' history."
+        )
+    return JobList(tuple(jobs), "runs", notes=tuple(notes))
+
+
+def _job_of_run(run: str, entry: Mapping[str, Any]) -> Job:
+    """Return the job of a run: its own process's memory where that is known, on the GPUs that it kept busy."""
+    memory = {gpu: values for (process, gpu), values in entry["memory"].items() if process}
+    memory = memory or {gpu: values for (_, gpu), values in entry["memory"].items()}
+    used = {gpu for gpu, values in entry["busy"].items() if max(values) > 0}
+    gpus = max(len(set(memory) & used or used or set(memory)), 1)
+    peaks = [max(values) for gpu, values in memory.items() if len(values) > 1 and (not used or gpu in used)]
+    return Job(str(entry["name"]), str(entry["name"]), str(entry["user"]), gpus, max(peaks, default=math.nan))
+
+
 def _openb(text: str, where: Where) -> JobList:
     """Read the Alibaba openb table: a pod a line, shares of a GPU in thousandths; it names no workload and no owner."""
     jobs: list[Job] = []
@@ -385,9 +468,16 @@ def known_workloads(found: JobList, library: Sequence[str], name: str = "the lib
     from analysis.errors import NotFoundError
 
     known = {one.casefold(): one for one in library}
+    stripped = Counter(_POD_SUFFIX.sub("", one.casefold()) for one in library)
+    # A cluster's telemetry names the pod or the Slurm job, a list of jobs what controllers and users call them.
+    loose = {_POD_SUFFIX.sub("", name): one for name, one in known.items() if stripped[_POD_SUFFIX.sub("", name)] == 1}
     jobs, unknown = [], []
     for job in found.jobs:
-        match = known.get(job.workload.casefold(), "")
+        own = job.name.casefold().rpartition("/")[2]
+        names = [job.workload.casefold()] if found.strict else [own, job.workload.casefold(), own.rpartition("-")[2]]
+        match = next((known[name] for name in names if name in known), "")
+        if not match and not found.strict:
+            match = loose.get(job.workload.casefold(), "")
         if not match and job.workload:
             unknown.append(job)
         jobs.append(replace(job, workload=match))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,13 +20,14 @@ from analysis.plan.jobs import JobList, known_workloads
 from analysis.plan.problem import GpuKind, Job, Objective, Problem, Risk, with_context
 from analysis.plan.sets import LibraryFigures, decide, without_model
 from analysis.plan.solve import TIME_LIMIT, Plan, Progress
+from analysis.plan.survey import Survey, survey
 from analysis.predict.frame import profiles
 from analysis.predict.models import models
 from analysis.reference import gpus as reference
 from analysis.reference.mechanism_names import MPS
 from analysis.store.database import Database
 from analysis.store.filters import Filter
-from analysis.store.queries import coruns, sources
+from analysis.store.queries import coruns, sources, telemetry
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Answer:
         The model that predicted what was not measured.
     notes : tuple of str
         What the reader must know.
+    survey : Survey
+        What is said of all pairs of jobs, and which co-runs to measure next.
     """
 
     plan: Plan
@@ -52,6 +55,7 @@ class Answer:
     dataset: str
     model_id: str | None
     notes: tuple[str, ...]
+    survey: Survey
 
     @property
     def plan_id(self) -> str:
@@ -85,6 +89,9 @@ class Answer:
             "model": self.model_id,
             "simulated": any(one.simulated for one in plan.placements),
             "verdicts": verdicts(plan),
+            "pairs": self.survey.pairs,
+            "measure_next": [one.to_json() for one in self.survey.proposals],
+            "peaks_missing": list(self.survey.peaks),
             "considered": plan.considered,
             "stopped": plan.stopped,
             "notes": list(self.notes),
@@ -160,6 +167,7 @@ def make_plan(
     risk: Risk = "expected",
     reserve: float = rules.RESERVE,
     over_limit: bool = False,
+    class_limits: Mapping[str, float] | None = None,
     time_limit: float = TIME_LIMIT,
     draws: int = comparison.DRAWS,
     progress: Progress | None = None,
@@ -181,6 +189,8 @@ def make_plan(
         How they share; by default what was measured most in the data set.
     k, limit, objective, risk, reserve, over_limit
         As `Problem`.
+    class_limits : mapping of str to float, optional
+        Limits of the jobs of a class, for those without one of their own.
     time_limit : float
         Seconds for the search.
     draws : int
@@ -202,15 +212,23 @@ def make_plan(
     how = mechanism or _mechanism(database, name)
     library = sources.workloads(database, Filter(datasets=(name,)))["workload"].astype(str).tolist()
     listed = known_workloads(found, library, f"data set {name}")
-    jobs = with_measured_peaks(database, name, gpus, listed.jobs)
+    jobs = rules.with_class_limits(with_measured_peaks(database, name, gpus, listed.jobs), class_limits or {})
     problem = Problem(
         jobs, tuple(gpus), how, k, limit, reserve, listed.forbidden, listed.wanted, over_limit, objective, risk
     )
     figures = LibraryFigures(database, name, how, model_id)
     plan = solving.solve(problem, figures, time_limit=time_limit, progress=progress, cancelled=cancelled)
-    compared = comparison.compare(plan, figures, utilisation(database, name), draws=draws)
+    used = utilisation(database, name)
+    compared = comparison.compare(plan, figures, used, draws=draws)
+    notes = (
+        *listed.notes,
+        *listed.unknown_memory(jobs),
+        *figures.notes,
+        *plan.notes,
+        *_of_telemetry(database, name, jobs),
+    )
     asked = None if figures.model_id == without_model(name) else figures.model_id
-    return Answer(plan, tuple(compared), name, asked, (*listed.notes, *figures.notes, *plan.notes))
+    return Answer(plan, tuple(compared), name, asked, notes, survey(problem, figures, used))
 
 
 def dataset_of(database: Database, dataset: str | None, model_id: str | None) -> str:
@@ -245,6 +263,7 @@ def with_measured_peaks(
     """Give jobs whose list names no peak memory the largest one that was measured of their workload."""
     stored = {str(name) for name in coruns.gpus_and_mechanisms(database, dataset)["gpu"]}
     stored |= {str(name) for name in coruns.solos(database, Filter(datasets=(dataset,)))["gpu"]}
+    stored |= {str(name) for name in telemetry.of_workloads(database, dataset)["gpu"]}
     known: dict[str, float] = {}
     for gpu in sorted(one for one in stored if any(reference.matches(one, kind.name) for kind in gpus)):
         table = peaks(database, dataset, gpu)
@@ -257,13 +276,28 @@ def with_measured_peaks(
     )
 
 
+def _of_telemetry(database: Database, dataset: str, jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Say how many jobs are known by samples of the cluster."""
+    table = telemetry.of_workloads(database, dataset)
+    named = {job.workload for job in jobs if job.workload}
+    sampled = table[table["workload"].isin(named)]
+    if sampled.empty:
+        return ()
+    return (
+        f"Of {sampled['workload'].nunique()} of {len(named)} workloads there is telemetry: memory is their largest "
+        f"sample (of {int(sampled['samples'].min()):,} or more), and how busy they keep the GPU ranks what to measure. "
+        "It says nothing of what they cost each other.",
+    )
+
+
 def utilisation(database: Database, dataset: str) -> dict[str, float]:
     """Return each workload's largest known share of time with a kernel on the GPU, 0 to 1."""
+    sampled = telemetry.of_workloads(database, dataset).dropna(subset=["busy"])
+    found = sampled.groupby("workload")["busy"].max().to_dict()
     table = profiles.collect(database, dataset)
-    if "sm_util" not in table or table.empty:
-        return {}
-    values = table["sm_util"].groupby(level="workload").max().dropna()
-    return {str(name): float(value) for name, value in values.items()}
+    if "sm_util" in table and len(table):
+        found |= table["sm_util"].groupby(level="workload").max().dropna().to_dict()
+    return {str(name): float(value) for name, value in found.items()}
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from analysis.errors import InputRefusedError, UsageError, Where
@@ -63,6 +63,8 @@ class Job:
         Mechanisms that it may share by; any when empty.
     threads : float, optional
         MPS thread percentage of its client; no cap where None.
+    label : str
+        Its class, by which jobs can get a limit together; empty without one.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Job:
     priority: int = 0
     mechanisms: tuple[str, ...] = ()
     threads: float | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,24 @@ def parse_gpus(words: Iterable[str]) -> tuple[GpuKind, ...]:
         known = reference.canonical(name)
         found[known] = found.get(known, 0) + int(number)
     return tuple(gpu_kind(name, count) for name, count in found.items())
+
+
+def with_class_limits(jobs: Sequence[Job], limits: Mapping[str, float]) -> tuple[Job, ...]:
+    """Give the jobs of a class its limit, where they have none of their own.
+
+    Raises
+    ------
+    UsageError
+        If no job is of a class that has a limit.
+    """
+    known = {job.label for job in jobs if job.label}
+    for name in limits:
+        if name not in known:
+            there = f"There are {', '.join(sorted(known))}." if known else "Name them in the column `class`."
+            raise UsageError(f"no job is of the class {name!r}, which has a limit", there)
+    return tuple(
+        replace(job, limit=limits[job.label]) if job.limit is None and job.label in limits else job for job in jobs
+    )
 
 
 def check(problem: Problem) -> None:

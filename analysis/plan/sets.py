@@ -197,8 +197,8 @@ class LibraryFigures:
         if gpu in self._places:
             return self._places[gpu]
         table = coruns.gpus_and_mechanisms(self.database, self.dataset)
-        here = table[table["gpu"].astype(str).map(lambda name: reference.matches(str(name), gpu))]
-        if self.mechanism is not None:
+        here = table[[reference.matches(str(name), gpu) for name in table["gpu"]]]
+        if self.mechanism is not None and len(here):
             here = here[here["mechanism"].astype(str).str.casefold() == self.mechanism.casefold()]
         if here.empty:
             self._note(f"Nothing was measured on {gpu} under {self.mechanism or 'any mechanism'} in {self.dataset}.")

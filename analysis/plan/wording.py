@@ -78,5 +78,6 @@ def gain(found: Answer) -> str:
         text += f" ({significant(random.antt_low)} to {significant(random.antt_high)})"
     text += f"; jobs beyond their limit {significant(plan.violations)} % against {significant(random.violations)} %"
     if best is not None and plan.regret_stp is not None:
-        text += f". The best plan by what was measured does {significant(max(plan.regret_stp, 0.0))} % more work"
+        more = significant(max(plan.regret_stp, 0.0))
+        text += f". The best plan by what was measured, limits aside, does {more} % more work"
     return text + "."

@@ -20,16 +20,27 @@ _TEXT = ("family", "architecture", "cc", "aliases", "source")
 @lru_cache(maxsize=1)
 def _table() -> pd.DataFrame:
     kinds = dict.fromkeys(_TEXT, str)
-    frame = pd.read_csv(asset("data", "gpus.csv"), index_col="name", dtype=kinds, keep_default_na=False, na_values=[""])
-    numbers = frame.columns.difference([*_TEXT, "mig"])
+    parts = [
+        pd.read_csv(asset("data", name), index_col="name", dtype=kinds, keep_default_na=False, na_values=[""]).assign(
+            simulated=simulated
+        )
+        for name, simulated in (("gpus.csv", False), ("gpus_simulated.csv", True))
+    ]
+    frame = pd.concat(parts)
+    numbers = frame.columns.difference([*_TEXT, "mig", "simulated"])
     frame[numbers] = frame[numbers].astype(float)
     frame["mig"] = frame["mig"].astype(bool)
     frame["aliases"] = frame["aliases"].fillna("")
     return frame
 
 
-def load() -> pd.DataFrame:
+def load(*, simulated: bool = False) -> pd.DataFrame:
     """Return the table of GPUs, one row a GPU, in the file's order.
+
+    Parameters
+    ----------
+    simulated : bool
+        With those that only a cycle-level simulator has: for looking one up by its name, never to offer them.
 
     Returns
     -------
@@ -40,7 +51,8 @@ def load() -> pd.DataFrame:
         fp32_lanes_per_sm, boost_clock_mhz, memory_mib (nominal), memory_gbps (1e9 bytes a second), l2_mib,
         pcie_generation.
     """
-    return _table().copy()
+    frame = _table()
+    return (frame if simulated else frame[~frame["simulated"]]).drop(columns="simulated")
 
 
 def canonical(text: str) -> str:
@@ -91,7 +103,7 @@ def family_of(name: str) -> str:
 def _by_cc() -> dict[str, list[str]]:
     """Map each compute capability to its GPUs; asked for every file, so that no frame is searched."""
     found: dict[str, list[str]] = {}
-    for name, cc in _table()["cc"].items():
+    for name, cc in load()["cc"].items():
         found.setdefault(str(cc), []).append(str(name))
     return found
 
@@ -206,7 +218,7 @@ def _by_model() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=1)
 def _pattern() -> re.Pattern[str]:
-    frame = _table()
+    frame = load()
     spellings = {alias for row in frame["aliases"] for alias in row.split(";") if alias} | set(frame["family"])
     # Digits alone (3090) are too weak inside a file name, where they are as likely a step or a date.
     words = sorted((s for s in spellings if not s[0].isdigit()), key=len, reverse=True)

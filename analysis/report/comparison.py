@@ -73,6 +73,9 @@ def missing_inputs(result: Mapping[str, Any]) -> str:
     for row in records(result["rows"]):
         if row["mape"] is None:
             reasons.setdefault(str(row["status"]), []).append(str(row["title"]))
+    if len(reasons) == 1 and all(row["mape"] is None for row in records(result["rows"])):
+        ((reason, names),) = reasons.items()
+        return f"None of {len(names)} predictors has a figure: {reason.replace('needs: ', 'needed are ')}."
     parts = [f"{', '.join(names)} ({reason})" for reason, names in reasons.items()]
     return f"Without a figure: {'; '.join(parts)}." if parts else ""
 

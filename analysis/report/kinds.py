@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from analysis.errors import UsageError
 from analysis.interference.decision import LIMIT
-from analysis.report import build, jobsreport, modelreports, stallreport
+from analysis.plan.jobs import JobList
+from analysis.report import build, jobsreport, modelreports, planreport, stallreport
 from analysis.report.document import ReportDocument
 from analysis.store.database import Database
 
-KindName: TypeAlias = Literal["dataset", "prediction", "comparison", "model", "stalls"]
+KindName: TypeAlias = Literal["dataset", "prediction", "comparison", "model", "stalls", "placement"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class ReportKind:
     contents : dict of str to str
         Parts that can be chosen: key, and what it holds.
     needs : tuple of str
-        What has to be named: model, jobs, workload.
+        What has to be named: model, jobs, workload, list (of jobs, with GPUs and how many there are).
     """
 
     name: KindName
@@ -60,6 +61,10 @@ KINDS: dict[str, ReportKind] = {
             "stalls", "Stalls of one workload", "What one job waits for, kernel by kernel.", stallreport.CONTENTS,
             ("workload",),
         ),
+        ReportKind(
+            "placement", "Placement", "Which jobs go on which GPU, what that gains, and what to measure next.",
+            planreport.CONTENTS, ("list",),
+        ),
     )
 }  # fmt: skip
 
@@ -84,6 +89,10 @@ class Wanted:
         Largest slowdown that the user would accept.
     contents : tuple of str
         Parts; empty for all but raw rows.
+    listed : JobList or None
+        The jobs that are placed; their GPUs stand in ``gpus``, such as ``A100-40GB=4``.
+    options : tuple of pairs
+        What else `plan.planner.make_plan` is told.
     """
 
     kind: KindName
@@ -95,6 +104,8 @@ class Wanted:
     caps: tuple[float, ...] = ()
     limit: float = LIMIT
     contents: tuple[str, ...] = field(default=())
+    listed: JobList | None = None
+    options: tuple[tuple[str, Any], ...] = ()
 
 
 def make(database: Database, wanted: Wanted, *, now: datetime | None = None) -> ReportDocument:
@@ -135,6 +146,11 @@ def make(database: Database, wanted: Wanted, *, now: datetime | None = None) -> 
         return stallreport.stall_report(
             database, wanted.dataset, wanted.jobs[0], gpus=wanted.gpus, contents=wanted.contents, now=now
         )
+    if kind.name == "placement" and wanted.listed is not None:
+        return planreport.placement_report(
+            database, wanted.dataset, wanted.listed, wanted.gpus, model_id=wanted.model_id, limit=wanted.limit,
+            options=dict(wanted.options), contents=wanted.contents, now=now,
+        )  # fmt: skip
     return build.dataset_report(
         database, wanted.dataset, gpus=wanted.gpus, mechanisms=wanted.mechanisms, model_id=wanted.model_id,
         jobs=wanted.jobs, limit=wanted.limit, contents=wanted.contents, now=now,
@@ -150,5 +166,10 @@ def _complete(kind: ReportKind, wanted: Wanted) -> None:
         )
     if "jobs" in kind.needs and len(wanted.jobs) < 2:
         raise UsageError(f"a report of kind {kind.name} is about a set of jobs", "Name two or more with --job.")
+    if "list" in kind.needs and (wanted.listed is None or not wanted.gpus):
+        raise UsageError(
+            f"a report of kind {kind.name} is about a list of jobs and the GPUs there are",
+            "Give --jobs FILE and --gpu A100-40GB=4.",
+        )
     if "workload" in kind.needs and len(wanted.jobs) != 1:
         raise UsageError(f"a report of kind {kind.name} is about one workload", "Name it with --job.")

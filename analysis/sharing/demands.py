@@ -96,7 +96,10 @@ def _architectures() -> pd.DataFrame:
 
 def machines() -> list[str]:
     """Return the names of the GPUs that the model can simulate: those whose figures are all published."""
-    frame = gpus.load()
+    return _described(gpus.load())
+
+
+def _described(frame: pd.DataFrame) -> list[str]:
     needed = ["sm_count", "boost_clock_mhz", "memory_gbps", "memory_mib", "l2_mib"]
     complete = frame[needed].notna().all(axis=1) & frame["architecture"].isin(_architectures().index)
     return [str(name) for name in frame.index[complete]]
@@ -116,15 +119,17 @@ def machine(gpu: str) -> Machine:
     NotFoundError
         If no published figures are there for it.
     """
-    known = machines()
+    table = gpus.load(simulated=True)
+    known = _described(table)
     name = gpus.canonical(gpu)
     if name not in known:
         variants = [candidate for candidate in known if gpus.matches(candidate, gpu)]
         if not variants:
-            raise NotFoundError(f"the simulator has no figures for the GPU {gpu!r}", f"It knows {', '.join(known)}.")
-        sizes = gpus.load().loc[variants, ["memory_gbps", "memory_mib"]]
+            there = ", ".join(machines())
+            raise NotFoundError(f"the simulator has no figures for the GPU {gpu!r}", f"It knows {there}.")
+        sizes = table.loc[variants, ["memory_gbps", "memory_mib"]]
         name = str(sizes.sort_values(["memory_gbps", "memory_mib"]).index[-1])
-    row: dict[Any, Any] = gpus.load().loc[name].to_dict()
+    row: dict[Any, Any] = table.loc[name].to_dict()
     rates: dict[Any, Any] = _architectures().loc[str(row["architecture"])].to_dict()
     rates.update(_OVERRIDES.get((str(row["architecture"]), str(row["cc"])), {}))
     sm_count, parts = int(row["sm_count"]), int(row["schedulers_per_sm"])

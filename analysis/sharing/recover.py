@@ -40,6 +40,9 @@ NEEDED: Final = ("duration_us", "issue_active", "warps", "dram", "long_scoreboar
 #: Utilisations by station, as fractions; a missing one counts as idle.
 _UTILISATION: Final = {MATH: "math", TENSOR: "tensor", MIO: "mio", LSU: "lsu", L2: "l2", DRAM: "dram"}
 
+#: Stall reasons that are nothing but queueing for a station, by the station.
+_THROTTLES: Final = {MATH: "math_pipe_throttle", MIO: "mio_throttle", LSU: "lg_throttle"}
+
 #: Stall reasons that are delays as they stand.
 _AS_THEY_STAND: Final[Mapping[str, str]] = {
     "barrier": "barrier", "membar": "fence", "no_instruction": "fetch", "branch_resolving": "branch",
@@ -151,6 +154,10 @@ def _network(kinds: pd.DataFrame, where: Machine) -> tuple[KernelTable, Solo]:
     for station, name in _UTILISATION.items():
         used[:, station] = np.clip(column(name), 0.0, 0.999)
     used[:, DRAM] = np.clip(used[:, DRAM] / DRAM_EFFICIENCY, 0.0, 0.999)
+    for station, reason in _THROTTLES.items():
+        counters = ("math", "tensor") if station == MATH else (_UTILISATION[station],)
+        unknown = np.all([np.isnan(column(name, np.nan)) for name in counters], axis=0)
+        used[unknown, station] = _queued_for(column(reason), rate, warps)[unknown]
     demand = used / rate[:, None]
     delays = _delays(column, demand, used, warps)
     delays = _fit(delays, demand, warps, rate)
@@ -207,6 +214,20 @@ def _delays(cycles: Callable[[str], Floats], demand: Floats, used: Floats, warps
     queued = (demand / (1 - used * others))[:, FIRST_SHARED:].sum(axis=1)
     delays[:, DELAYS.index("memory")] += np.maximum(cycles("long_scoreboard") - demand[:, LSU] - queued, 0.0)
     return delays
+
+
+def _queued_for(throttle: Floats, rate: Floats, warps: Floats) -> Floats:
+    """Return the utilisation of a station without a counter, from the cycles that an instruction queues for it.
+
+    A closed queue alone holds an instruction R = D / (1 - U (N - 1) / N) with U = D x rate, of which D is service and
+    the throttle's cycles are the rest: a quadratic equation in D. Arrivals that are more regular than the law's queue
+    less, so this is too little rather than too much.
+    """
+    others = rate * np.maximum(1 - 1 / np.maximum(warps, 1.0), 0.0)
+    known = (throttle > 0) & (others > 0)
+    ratio = np.divide(throttle, others, out=np.zeros_like(throttle), where=known)
+    service = (np.sqrt(throttle**2 + 4 * ratio) - throttle) / 2
+    return np.clip(np.where(known, service * rate, 0.0), 0.0, 0.999)
 
 
 def _fit(delays: Floats, demand: Floats, warps: Floats, rate: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """The white-box predictor: slowdowns from solo profiles by queueing theory, without a single measured co-run.
 
 It recovers the service demands of each job from its stall profile and utilisations, and solves the network of the jobs
-together. On simulated data it shares its model with what made the data, so its figures there say nothing about
-hardware: it stays out of rankings on them.
+together. With StallScope's own simulator it shares its model, so its figures on such data say nothing about hardware:
+it stays out of rankings on them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis.errors import NotEnoughDataError
 from analysis.ingest.formats.ncu.advice import COMMAND
+from analysis.numbers import volume
 from analysis.sharing import engine
 from analysis.sharing.corun import HEAD_OF_LINE
 from analysis.sharing.demands import machine
@@ -44,6 +45,7 @@ _METRICS: Final[dict[str, tuple[str, float]]] = {
     "lts__throughput.avg.pct_of_peak_sustained_elapsed": ("l2", 0.01),
     "L2 Cache Throughput": ("l2", 0.01),
     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("dram", 0.01),
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": ("dram", 0.01),
     "DRAM Throughput": ("dram", 0.01),
     "lts__t_sector_hit_rate.pct": ("l2_hit", 0.01),
     "L2 Hit Rate": ("l2_hit", 0.01),
@@ -79,19 +81,32 @@ def read_profiles(database: Database, chosen: Filter) -> pd.DataFrame:
     base = kernels[["kernel_id", "workload", "gpu", "kernel", "invocations"]].copy()
     base["duration_us"] = kernels["duration_ns"].astype(float) / 1e3
     for column, text in (("grid", kernels["grid"]), ("threads", kernels["block"])):
-        base[column] = [_volume(value) for value in text]
+        base[column] = [volume(value) for value in text]
     long = profiles.metrics(database, chosen, tuple(_METRICS)).dropna(subset=["value"])
     long["column"] = [_METRICS[name][0] for name in long["metric"]]
     long["value"] = [v * _METRICS[name][1] for name, v in zip(long["metric"], long["value"].astype(float), strict=True)]
     wide = long.pivot_table(index="kernel_id", columns="column", values="value", aggfunc="first")
     stalls = profiles.stall_metrics(database, chosen).dropna(subset=["value"])
-    stalls = stalls[stalls["stall_family"] == "per_issue_active"]
-    ratios = stalls["metric"].str.endswith(".ratio") | ~stalls["metric"].str.contains(".", regex=False)
-    cycles = stalls[ratios].pivot_table(index="kernel_id", columns="reason", values="value", aggfunc="first")
     frame = base.set_index("kernel_id")
-    for part in (wide, cycles):
+    for part in (wide, _cycles(stalls), _cycles_of_shares(stalls)):
         frame = frame.combine_first(part)
     return frame.reset_index(drop=True).assign(duty=_duty(database, chosen, frame))
+
+
+def _cycles(stalls: pd.DataFrame) -> pd.DataFrame:
+    """Return stall reasons in warp cycles for each issued instruction, where they are stated so."""
+    own = stalls[stalls["stall_family"] == "per_issue_active"]
+    ratios = own["metric"].str.endswith(".ratio") | ~own["metric"].str.contains(".", regex=False)
+    return own[ratios].pivot_table(index="kernel_id", columns="reason", values="value", aggfunc="first")
+
+
+def _cycles_of_shares(stalls: pd.DataFrame) -> pd.DataFrame:
+    """Turn shares of warp cycles into cycles for each issued instruction: an issue is one cycle of *selected*."""
+    own = stalls[(stalls["stall_family"] == "per_warp_active") & stalls["metric"].str.endswith(".pct")]
+    shares = own.pivot_table(index="kernel_id", columns="reason", values="value", aggfunc="first")
+    if "selected" not in shares:
+        return shares.iloc[:0]
+    return shares.div(shares["selected"].where(shares["selected"] > 0), axis=0)
 
 
 def missing(frame: pd.DataFrame) -> list[str]:
@@ -211,14 +226,6 @@ def predict_slowdowns(
 def _max_warps(gpu: str) -> float:
     where = machine(gpu)
     return where.max_warps / where.parts
-
-
-def _volume(text: object) -> float:
-    """Return the product of a size such as ``(256, 1, 1)``."""
-    try:
-        return float(np.prod([float(part) for part in str(text).strip("() ").split(",")]))
-    except ValueError:
-        return float("nan")
 
 
 def _duty(database: Database, chosen: Filter, frame: pd.DataFrame) -> Floats:

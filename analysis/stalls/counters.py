@@ -71,7 +71,7 @@ def percentages(values: Values, gpu: pd.Series[str]) -> dict[str, Array]:
             ratio = np.divide(table[above], table[below], out=nothing.copy(), where=table[below] > 0)
             result = np.where(np.isnan(ratio), result, 100 * ratio)
         found[counter] = result
-    gbps = gpus.load()["memory_gbps"].astype(float)
+    gbps = gpus.load(simulated=True)["memory_gbps"].astype(float)
     peak = gpu.map(gbps).to_numpy(float)
     # Bytes of one launch over its nanoseconds are 10^9 bytes a second.
     moved = weighted_sum(values, DRAM_BYTES) / values.launches["duration_ns"].to_numpy(float)

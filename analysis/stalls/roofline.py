@@ -142,7 +142,7 @@ def roofline(database: Database, chosen: Filter | None = None) -> Roofline:
 
 def _peaks(names: list[str]) -> pd.DataFrame:
     """Return the roofs of the GPUs whose table has them: two operations a lane and cycle, and the DRAM bandwidth."""
-    table = gpus.load().reindex(names)
+    table = gpus.load(simulated=True).reindex(names)
     numbers = table[["sm_count", "fp32_lanes_per_sm", "boost_clock_mhz", "memory_gbps"]].astype(float)
     peaks = pd.DataFrame(
         {

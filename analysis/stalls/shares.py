@@ -239,7 +239,7 @@ def unavailable(database: Database, chosen: Filter | None = None) -> dict[str, t
         Reasons by GPU, in the order of the table of reasons; GPUs of an unknown architecture are absent.
     """
     stated = profiles.capabilities(database, chosen)
-    table = gpus.load()
+    table = gpus.load(simulated=True)
     reasons = [str(name) for name in stall_reasons.load().index]
     found: dict[str, tuple[str, ...]] = {}
     for gpu, rows in stated.groupby("gpu", sort=False):

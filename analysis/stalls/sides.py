@@ -121,5 +121,5 @@ def _capability(launches: pd.DataFrame, gpu: str) -> str | None:
     stated = launches["cc"].dropna()
     if len(stated):
         return str(stated.iloc[0])
-    table = gpus.load()
+    table = gpus.load(simulated=True)
     return str(table.at[gpu, "cc"]) if gpu in table.index and isinstance(table.at[gpu, "cc"], str) else None

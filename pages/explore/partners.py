@@ -53,7 +53,9 @@ def page() -> None:
         simulated=matrix.simulated,
     )
     frame.caveats(list(matrix.notes))
-    link("interference", "The whole matrix", dataset=name)
+    with st.container(horizontal=True):
+        link("interference", "The whole matrix", dataset=name)
+        link("what-if", "Ask about a set of jobs", dataset=name, on=gpu)
 
 
 page()

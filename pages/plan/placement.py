@@ -40,6 +40,9 @@ def page() -> None:
         frame.answer(plain(wording.answer(found), 600))
     shown = placement.board(asked, found)
     placement.gains(found)
+    placement.record(name)
+    placement.measure_next(found)
+    placement.splits(asked, shown)
     placement.export(found, shown)
     frame.basis(
         frame.count(found.plan.considered, "set considered", "sets considered"),

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from analysis.interference.decision import RUNS_FOR_SCORE
 from analysis.predict.predictors.registry import DEFAULT, PREDICTORS
 from analysis.store.queries import models, sources
 from analysis.ui.parts import compare, train
-from analysis.ui.parts.next_step import RUNS_FOR_A_SCORE
 from analysis.ui.shell import access, empty, filters, frame, job, navigation
 from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import cached, database, jobs
@@ -95,12 +95,21 @@ def page() -> None:
     counts = cached(sources.counts, database(), name)
     based = cached(sources.basis, database(), name)
     frame.header(QUESTION, filters.chosen("dataset"), simulated=based["simulated"] > 0)
-    if counts["runs"] < RUNS_FOR_A_SCORE:
+    if not counts["runs"]:
+        frame.answer(f"{plain(name)} holds no co-run to learn from.")
+        empty.state("Co-runs are needed.", empty.CORUN)
+        return
+    if counts["runs"] < RUNS_FOR_SCORE:
+        missing = RUNS_FOR_SCORE - counts["runs"]
         frame.answer(
-            f"Not yet: {plain(name)} holds {frame.count(counts['runs'], 'co-run')}, and below {RUNS_FOR_A_SCORE} "
-            "no score is claimed."
+            f"With {frame.count(counts['runs'], 'co-run')} a model can be trained and asked, but no score says how far "
+            f"it is off: that takes {RUNS_FOR_SCORE} runs, **{missing} more**. What ran answers without a model."
         )
-        empty.state("More co-runs are needed.", empty.CORUN)
+        model(name, filters.options(name))
+        with st.container(horizontal=True):
+            navigation.link("partners", "Who may share", dataset=name)
+            navigation.link("what-if", "Ask about a set of jobs", dataset=name)
+            navigation.link("measure-next", "What to measure next", dataset=name)
         return
     found = last_comparison(name)
     frame.answer(

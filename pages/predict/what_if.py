@@ -6,6 +6,7 @@ import streamlit as st
 from analysis.errors import StallScopeError
 from analysis.predict.models import models, unanswered
 from analysis.predict.models.jobs import JobPrediction
+from analysis.reference import origin
 from analysis.store.queries import sources
 from analysis.ui.parts import question, what_if
 from analysis.ui.shell import empty, filters, frame
@@ -29,6 +30,7 @@ EVIDENCE = {
     "measured": "a measurement of this very set",
     "did not run": "runs of this very set that failed",
     "composed": "measured pairs, put together",
+    "effects": "what each job suffers and does beside others",
 }
 COLUMNS = configured(
     "workload/job", "slowdown", "low/interval", "high/interval", "coverage/level", "measured", "thread_percentage",
@@ -46,18 +48,18 @@ def verdict(found: list[JobPrediction]) -> str:
     beyond = first.evidence != "measured" and any(one.extrapolating for one in found)
     warning = " It goes **beyond what the model has seen**; the reasons stand below." if beyond else ""
     chance = f" Within {first.limit:g} x: **{first.within_limit:.0f} %**." if first.within_limit is not None else ""
-    return (
-        f"{MEMORY[first.memory]} **:{colour}[{words}].** {sentence(first.why)}{chance} This rests on {basis}, at the "
-        f"limit of {first.limit:g} x.{warning}"
-    )
+    why = sentence(first.why)
+    limit = "" if f"{first.limit:g} x" in why else f", at the limit of {first.limit:g} x"
+    return f"{MEMORY[first.memory]} **:{colour}[{words}].** {why}{chance} This rests on {basis}{limit}.{warning}"
 
 
 def details(found: list[JobPrediction], asked: question.Question) -> None:
     """Show the same as a table, what makes the answer doubtful and what is missing."""
-    table = pd.DataFrame([one.to_json() for one in found])[list(COLUMNS)]
+    table = pd.DataFrame([one.to_json() for one in found])[list(COLUMNS)].dropna(axis="columns", how="all")
+    table["evidence"] = [origin.evidence(one.evidence, simulated=one.simulated) for one in found]
     names = COLUMNS | configured("measured/simulated")
     frame.data(
-        table.drop(columns=[] if asked.caps else ["thread_percentage"]), name="what-if",
+        table.drop(columns=[] if asked.caps else ["thread_percentage"], errors="ignore"), name="what-if",
         columns=names if any(one.simulated for one in found) else COLUMNS,
     )  # fmt: skip
     missing = list(dict.fromkeys(text for one in found for text in one.missing))

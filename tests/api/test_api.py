@@ -68,7 +68,8 @@ def test_every_operation_answers_what_is_valid_and_refuses_what_is_not(known: Pa
         client.token = EDITOR
         described = _described(client)
         assert {one["operationId"] for _, _, one in described} == {
-            "datasets", "models", "matrix", "predict", "predict-sets", "plan", "may-join", "report", "import",
+            "datasets", "models", "matrix", "predict", "predict-sets", "plan", "may-join", "split", "report", "import",
+            "stalls", "explain",
         }  # fmt: skip
         VALID["model"] = client.ask("GET", "/api/v1/models")[1][0]["model_id"]
         for path, method, one in described:

@@ -288,7 +288,8 @@ def _(rng: Random) -> Written:
     values = [rng.randint(1, 10**7) for _ in range(rng.randint(1, 5))]
     names = [rng.choice(NAMES) for _ in values]
     if rng.randint(0, 1):
-        head = ("Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage")
+        head = rng.choice((("Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"),
+                           ("Kernel_Name", "Count", "Sum(ns)", "Mean(ns)", "Pct")))  # fmt: skip
         cells = [(f"{name} [clone .kd]", 2, 2 * value, value, 1.0) for name, value in zip(names, values, strict=True)]
         return Written(table(rng, [head, *cells]), len(cells), 0, "kernel", "duration_ns", values)
     if rng.randint(0, 1):

@@ -38,7 +38,7 @@ def test_copying_and_ranks_by_hand(two: Database) -> None:
     assert row["copy_error"] == pytest.approx(100 * sum(map(abs, errors)) / 4)
     assert row["bias"] == pytest.approx(100 * sum(errors) / 4)
     assert row["spearman"] == pytest.approx(0.8)
-    assert (row["pairs"], row["changed"]) == (3, 2)
+    assert (row["pairs"], row["changed"], row["did_not_run"]) == (2, 1, 1)
 
 
 def test_pairs_that_change_sides(two: Database) -> None:
@@ -64,3 +64,5 @@ def test_public_campaign(database: Database, datasets: Path) -> None:
     assert len(table) == 6
     assert table.loc[("P100", "V100"), "copy_error"] == pytest.approx(15, abs=1)
     assert table["copy_error"].between(14, 55).all()
+    assert table.loc[("K80", "V100"), "pairs"] == 296
+    assert table.loc[("K80", "V100"), "did_not_run"] == 55

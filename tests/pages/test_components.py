@@ -66,7 +66,7 @@ def test_spreadsheets_get_no_formulas() -> None:
 def test_the_next_step_follows_the_data() -> None:
     assert next_step(NOTHING).page == "upload"
     assert next_step({**NOTHING, "sources": 1, "profiles": 2}).page == "stalls"
-    assert next_step({**NOTHING, "sources": 1, "runs": 8}).page == "interference"
+    assert next_step({**NOTHING, "sources": 1, "runs": 8}).page == "partners"
     assert next_step({**NOTHING, "sources": 1, "runs": 42}).page == "train"
     assert next_step({**NOTHING, "sources": 1, "runs": 42, "evaluations": 1}).page == "train"
     assert next_step({**NOTHING, "sources": 1, "runs": 42, "models": 1}).page == "what-if"

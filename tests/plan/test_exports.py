@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from analysis.errors import InputRefusedError, UsageError
 from analysis.plan import exports
 from analysis.plan.exports.writing import GPU, JOB, dns_name, quoted, to_yaml
 from analysis.plan.problem import GpuKind, Job, Problem
 from analysis.plan.solve import Placed, Placement, Plan
-
-yaml = pytest.importorskip("yaml")
 
 UUIDS = tuple(("A100-40GB", f"GPU-0000000{number}-0000-0000-0000-000000000000") for number in range(4))
 SETTINGS = exports.Settings("abc", UUIDS)

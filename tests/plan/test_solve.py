@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from analysis.errors import CancelledError
 from analysis.plan.problem import OBJECTIVES, GpuKind, Job, Objective, Problem, broken_rule, pair
@@ -121,6 +122,57 @@ def test_pairs_equal_brute_force(
 def test_sets_of_three_equal_brute_force(seed: int, objective: Objective, spare: int) -> None:
     problem = Problem(_jobs(9), (GpuKind("G", 3 + spare, 16_000.0),), k=3, objective=objective, over_limit=True)
     _same_as_brute_force(problem, _figures(9, 3, seed))
+
+
+def _matching(cost: np.ndarray, gpus: int) -> float:
+    """Return the least cost of jobs alone or in pairs on so many GPUs: a table over all subsets, no programme."""
+    count = len(cost)
+    best = np.full((1 << count, gpus + 1), np.inf)
+    best[0, 0] = 0.0
+    for taken in range((1 << count) - 1):
+        first = next(at for at in range(count) if not taken >> at & 1)
+        for other in range(first, count):
+            if not taken >> other & 1:
+                then = taken | 1 << first | 1 << other
+                best[then, 1:] = np.minimum(best[then, 1:], best[taken, :-1] + cost[first, other])
+    return float(best[-1].min())
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 10_000), spare=st.integers(0, 3))
+def test_pairs_equal_a_matching_over_subsets(seed: int, spare: int) -> None:
+    count, gpus = 12, 6 + spare
+    slow = 1 + np.random.default_rng(seed).random((count, count))
+    problem = Problem(_jobs(count), (GpuKind("G", gpus, 16_000.0),), objective="antt", over_limit=True)
+    plan = solve(problem, of_matrix([job.workload for job in problem.jobs], slow), gap=1e-9)
+    cost = slow + slow.T
+    np.fill_diagonal(cost, 1.0)
+    assert sum(one.slowdown for one in plan.members) == pytest.approx(_matching(cost, gpus))
+
+
+def test_no_large_plan_is_below_the_bound_of_an_assignment() -> None:
+    count = 60
+    slow = 1 + np.random.default_rng(7).random((count, count))
+    problem = Problem(_jobs(count), (GpuKind("G", count // 2, 16_000.0),), objective="antt", over_limit=True)
+    plan = solve(problem, of_matrix([job.workload for job in problem.jobs], slow))
+    cost = slow + slow.T
+    np.fill_diagonal(cost, np.inf)
+    bound = cost[linear_sum_assignment(cost)].sum() / 2
+    assert bound - 1e-9 <= sum(one.slowdown for one in plan.members) <= 1.05 * bound
+    assert plan.gap is not None
+    assert plan.gap <= 0.01
+
+
+@pytest.mark.parametrize("spare", [0, 3])
+def test_no_objective_is_served_better_by_the_plan_of_another(spare: int) -> None:
+    figures = _figures(10, 2, 11)
+    base = Problem(_jobs(10), (GpuKind("G", 5 + spare, 16_000.0),), over_limit=True)
+    plans = {name: solve(replace(base, objective=name), figures, gap=1e-9) for name in OBJECTIVES}
+    better = {"stp": -1, "antt": 1, "worst": 1, "fairness": -1, "gpus": 1}
+    figure = {"gpus": "gpus_used"}
+    for name, sign in better.items():
+        values = {other: sign * getattr(plan, figure.get(name, name)) for other, plan in plans.items()}
+        assert values[name] <= min(values.values()) + 1e-9, (name, values)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

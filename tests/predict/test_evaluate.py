@@ -18,6 +18,7 @@ from analysis.predict.evaluate.evaluate import evaluate
 from analysis.predict.evaluate.folding import FoldTask, run_fold
 from analysis.predict.frame import features
 from analysis.predict.predictors.base import Predictor
+from analysis.report.comparison import missing_inputs
 from analysis.store.database import Database
 from analysis.store.queries import models as store
 from tests.predict.conftest import WORKLOADS, make
@@ -179,8 +180,10 @@ def test_test_rows_never_touch_a_fit(database: Database, protocol: str) -> None:
 def test_few_runs_carry_no_score(database: Database) -> None:
     make(database, names=[row[0] for row in WORKLOADS[:6]])
     found = evaluate(database, "syn", "unseen-pair", ["ridge"], save=False)
-    assert {row["status"] for row in found.rows} == {"needs: 30 measured runs (there are 21)"}
+    assert {row["status"] for row in found.rows} == {"needs: 30 measured runs (there are 21, 9 are missing)"}
     assert all(row["mape"] is None for row in found.rows)
+    told = missing_inputs({"rows": found.rows})
+    assert told.startswith(f"None of {len(found.rows)} predictors has a figure: needed are 30 measured runs")
 
 
 def test_calibrated_predictors_state_coverage_width_and_groups(shared_syn: Database) -> None:

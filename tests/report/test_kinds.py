@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from pypdf import PdfReader
 
 from analysis.errors import NotEnoughDataError, NotFoundError, StallScopeError, UsageError
 from analysis.ingest.importer import import_paths
+from analysis.plan.jobs import JobList
+from analysis.plan.problem import Job
 from analysis.predict.evaluate.evaluate import evaluate
 from analysis.predict.models import models
 from analysis.report import render
@@ -51,7 +54,11 @@ def test_every_kind_renders_the_same_from_its_json(asked: tuple[Path, str]) -> N
         for kind in KINDS:
             jobs = PAIR if kind == "prediction" else (profiled,) if kind == "stalls" else ()
             needed = model if kind in ("prediction", "model") else None
-            document = make(database, Wanted(kind, "own", model_id=needed, jobs=jobs), now=NOW)
+            wanted = Wanted(kind, "own", model_id=needed, jobs=jobs)
+            if kind == "placement":
+                listed = JobList(tuple(Job(job, job, "ada", memory_mib=4000.0) for job in PAIR), "table")
+                wanted = replace(wanted, gpus=("A100-40GB=1",), listed=listed, limit=2.0)
+            document = make(database, wanted, now=NOW)
             assert document.kind == {"dataset": "data set"}.get(kind, kind)
             assert document.summary
             assert document.filters

@@ -12,6 +12,7 @@ from analysis.ingest.contract.format import Hints
 from analysis.ingest.contract.guesses import suggested_workload
 from analysis.settings import asset
 from analysis.sharing.corun import states
+from analysis.sharing.demands import MATH
 from analysis.sharing.mechanisms import TimeSlicing
 from analysis.sharing.online import co_run_profiles, predict_online
 from analysis.sharing.recover import recover
@@ -91,6 +92,19 @@ def test_says_what_profiles_lack(frame: pd.DataFrame) -> None:
     assert missing(poor) == ["DRAM throughput", "stall reasons in cycles"]
     with pytest.raises(NotEnoughDataError, match="DRAM throughput"):
         predict_slowdowns(poor, [("a", "b")], GPU)
+
+
+def test_a_pipe_without_a_counter_is_as_busy_as_the_queue_before_it_says(frame: pd.DataFrame) -> None:
+    job = frame[frame["workload"] == "resnet50_bs32_amp_train"].assign(warps=8.0, issue_active=0.3)
+    blind = job.drop(columns=["math", "tensor"])
+    assert (recover(job, GPU).jobs.kernels.private[:, MATH] > 0).any()
+    assert (recover(blind.assign(math_pipe_throttle=0.0), GPU).jobs.kernels.private[:, MATH] == 0).all()
+    service = recover(blind.assign(math_pipe_throttle=2.0), GPU).jobs.kernels.private[:, MATH]
+    # R - D = 2 cycles of queueing, R = D / (1 - U (N - 1) / N), U = D x issue rate.
+    assert service / (1 - service * 0.3 * 7 / 8) - service == pytest.approx(2.0, rel=1e-6)
+    # A counter that is there counts.
+    measured = recover(job.assign(math_pipe_throttle=9.0), GPU).jobs.kernels.private[:, MATH]
+    assert measured == pytest.approx(recover(job, GPU).jobs.kernels.private[:, MATH])
 
 
 def test_online_reads_the_slowdown_out_of_the_stalls(simulator: Simulator) -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from analysis.errors import InputRefusedError, Where
 from analysis.ingest.contract.format import Hints, Opened
 from analysis.store.database import Database
 from analysis.store.queries import sources
+from analysis.store.queries.sources import OWN_SIMULATOR
 
 #: Stands in the first lines of every file that StallScope's simulator writes.
 MARK = "simulated by StallScope"
 
 #: Stands in the first lines of the witness: what others' cycle-level simulator says of StallScope's own kernels.
 WITNESS_MARK = "simulated by GPGPU-Sim"
+
+#: Simulators by the mark that their files carry. Only the first shares its model with the white box.
+SIMULATORS: Mapping[str, str] = {MARK: OWN_SIMULATOR, WITNESS_MARK: "GPGPU-Sim"}
 
 #: Stands in the name of every GPU that only a stand-in for the driver has.
 MADE_UP = "(made up)"
@@ -51,7 +56,17 @@ def completed(hints: Hints, opened: Opened) -> Hints:
 
 def is_simulated(opened: Opened) -> bool:
     """Say whether a file states that a simulator wrote it, or that its GPU is made up."""
-    return any(mark in opened.head[:_FIRST] for mark in (MARK, WITNESS_MARK, MADE_UP))
+    return simulator(opened) is not None
+
+
+def simulator(opened: Opened) -> str | None:
+    """Return which simulator a file says it is from, as `SIMULATORS` names it; None where it says of none.
+
+    A GPU that is made up is StallScope's own stand-in.
+    """
+    head = opened.head[:_FIRST]
+    found = next((name for mark, name in SIMULATORS.items() if mark in head), None)
+    return found or (OWN_SIMULATOR if MADE_UP in head else None)
 
 
 def check_dataset(database: Database, dataset: str, name: str, *, simulated: bool) -> None:

@@ -113,7 +113,7 @@ def evaluate(
     enough = about.runs >= LEAST_RUNS
     status = {
         spec.name: _status(spec, protocol, chosen) if enough
-        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs})"
+        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs}, {LEAST_RUNS - about.runs} are missing)"
         for spec in specs
     }  # fmt: skip
     running = [spec for spec in specs if status[spec.name] == "ok"]
@@ -153,7 +153,7 @@ def evaluate(
         notes=[
             *selected.notes,
             *([f"Predictors see {' and '.join(evidence)} alone, beside the configuration."] if evidence else []),
-            *_shared(specs, frame.simulated),
+            *_shared(specs, frame.own_model),
         ],
         request=request,
         seconds=time.perf_counter() - started,
@@ -177,15 +177,15 @@ def _status(spec: PredictorSpec, protocol: str, frame: TrainingFrame) -> str:
     if spec.protocols and protocol not in spec.protocols:
         return f"needs: protocol {' or '.join(spec.protocols)}"
     lacking = needs(spec.make(), frame.X)
-    if lacking is None and spec.white_box and frame.simulated:
+    if lacking is None and spec.white_box and frame.own_model:
         return SHARES_MODEL
     return lacking or "ok"
 
 
-def _shared(specs: Sequence[PredictorSpec], simulated: bool) -> list[str]:
-    """Say why predictors of the simulator's own model have no figure on simulated data."""
+def _shared(specs: Sequence[PredictorSpec], own_model: bool) -> list[str]:
+    """Say why predictors of the simulator's own model have no figure on what it made."""
     titles = [spec.title for spec in specs if spec.white_box]
-    if not (simulated and titles):
+    if not (own_model and titles):
         return []
     return [
         f"{' and '.join(titles)}: the queueing model behind it made these simulated data, so an error here would say "

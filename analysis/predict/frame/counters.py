@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.numbers import volume
 from analysis.predict.frame.quantities import QUANTITIES, STALL_GROUPS, STALL_REASONS, factor
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -18,6 +19,7 @@ _LAUNCH = {
     "Threads": "threads", "launch__thread_count": "threads",
     "Registers Per Thread": "registers", "launch__registers_per_thread": "registers",
     "Static Shared Memory Per Block": "shared_memory", "launch__shared_mem_per_block_static": "shared_memory",
+    "launch__shared_mem_per_block": "shared_memory",
 }  # fmt: skip
 
 
@@ -56,13 +58,24 @@ def from_kernels(database: Database, dataset: str) -> pd.DataFrame:
         float(value) * factor(by_name[name], unit if isinstance(unit, str) else None)
         for name, value, unit in zip(long["name"], long["value"], long["unit"], strict=True)
     ]
-    long = _per_launch(long.drop_duplicates(["kernel_id", "name"]))
+    long = _per_launch(_with_threads(long.drop_duplicates(["kernel_id", "name"]), launches))
     long = long.merge(launches[["kernel_id", "weight", "times"]], on="kernel_id")
     long["weight"] = long["weight"].fillna(long["times"])  # no duration in the file: launches count alike
     long["product"] = long["value"] * long["weight"]
     sums = long.groupby(["gpu", "workload", "name"])[["product", "weight"]].sum()
     counters = (sums["product"] / sums["weight"]).unstack("name") if len(sums) else _empty()
     return counters.join(_lengths(launches), how="outer")
+
+
+def _with_threads(long: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
+    """Add the threads of launches that no counter states: blocks of the grid times threads of a block."""
+    stated = set(long.loc[long["name"] == "threads", "kernel_id"])
+    lacking = launches[~launches["kernel_id"].isin(stated)]
+    threads = np.array(
+        [volume(grid) * volume(block) for grid, block in zip(lacking["grid"], lacking["block"], strict=True)]
+    )
+    more = lacking[["kernel_id", "gpu", "workload"]].assign(name="threads", value=threads).dropna(subset=["value"])
+    return pd.concat([long, more], ignore_index=True) if len(more) else long
 
 
 def _per_launch(long: pd.DataFrame) -> pd.DataFrame:
@@ -74,9 +87,9 @@ def _per_launch(long: pd.DataFrame) -> pd.DataFrame:
 
 
 def _usable(name: str, unit: object) -> bool:
-    """Refuse a bandwidth that shares its name with a percentage of peak."""
+    """Refuse a bandwidth that shares its name with a percentage of peak; without a unit it is what its name says."""
     fraction = next((q.scale == "fraction" for q in QUANTITIES if q.name == name), False)
-    return not fraction or str(unit).strip() in ("%", "")
+    return not fraction or not isinstance(unit, str) or unit.strip() in ("%", "")
 
 
 def _lengths(launches: pd.DataFrame) -> pd.DataFrame:

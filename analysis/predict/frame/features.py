@@ -107,6 +107,7 @@ def build(
         left_out=left_out,
         flagged=flagged,
         simulated=bool(members["simulated"].any()),
+        own_model=sources.own_simulator(database, dataset),
     )
     return frame.take(np.flatnonzero(good))
 

@@ -41,6 +41,8 @@ class TrainingFrame:
         The solo profiles, index (gpu, workload).
     simulated : bool
         Whether a simulator made the numbers.
+    own_model : bool
+        Whether that simulator is StallScope's own, whose model the white box shares.
     left_out : mapping of str to int
         Members that are not in the frame, counted by reason.
     flagged : frozenset of (gpu, workload)
@@ -54,6 +56,7 @@ class TrainingFrame:
     schema: FeatureSchema
     profiles: pd.DataFrame
     simulated: bool = False
+    own_model: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)
     flagged: frozenset[tuple[str, str]] = frozenset()
 
@@ -245,7 +248,7 @@ def _white_box_of_pairs(table: pd.DataFrame, gpu: str, mechanism: str, own: np.n
 
 def gpu_descriptors(gpus: np.ndarray) -> Floats:
     """Return the descriptors of GPUs by name, shape (gpus, descriptors); NaN for a GPU that the reference lacks."""
-    known = reference.load()
+    known = reference.load(simulated=True)
     with np.errstate(divide="ignore"):
         described = pd.DataFrame(
             {

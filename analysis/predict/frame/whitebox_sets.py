@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.errors import StallScopeError
 from analysis.predict.frame.schema import Floats
 from analysis.reference import gpus as reference
-from analysis.reference.mechanism_names import MPS, MPS_PRIORITY
+from analysis.reference.mechanism_names import MPS, MPS_PRIORITY, STREAMS
 from analysis.sharing import mechanisms
 from analysis.sharing.causes import Cause, causes
 from analysis.sharing.mechanisms import Mechanism
@@ -192,6 +192,8 @@ def mechanism_of(asked: Asked) -> Mechanism | None:
         "exclusive": mechanisms.Exclusive(),
         "time-slicing": mechanisms.TimeSlicing(),
         MPS: mechanisms.CudaMps(percentages=asked.percentages if capped else ()),
+        # Streams of one process meet on the SMs as the clients of MPS do: one hardware scheduler, leftover policy.
+        STREAMS: mechanisms.CudaMps(),
         MPS_PRIORITY: mechanisms.CudaMpsPriority(first) if ranked else None,
         "static SM partition": mechanisms.StaticPartition(asked.percentages if capped else ()),
         "block-level priority (Tally)": mechanisms.BlockPriority(first) if ranked else None,

@@ -55,7 +55,8 @@ class JobPrediction:
     reasons : tuple of str
         Which, in words.
     evidence : str
-        Weakest evidence of the set: none, telemetry, counters, stalls; measured when this very set was.
+        Weakest evidence of the set: none, telemetry, counters, stalls; measured when this very set was; composed, or
+        effects, where the runs of others answer.
     measured : float or None
         Median measured S of this job in this very set.
     memory : str
@@ -192,7 +193,9 @@ def predict_jobs(
         doubtful, forecast, bool(here and here.simulated),
     )  # fmt: skip
     decision: Decision = decide(case)
-    evidence = "measured" if measured else tier.weakest(tiers)
+    evidence: str = "measured" if measured else tier.weakest(tiers)
+    if not measured and forecast.known and forecast.basis != "predicted":
+        evidence = forecast.basis
     return [
         JobPrediction(
             workload=job,

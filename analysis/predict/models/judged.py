@@ -15,7 +15,7 @@ from analysis.reference.origin import word
 from analysis.store.database import Database
 
 #: Verdicts in the order in which they are counted, with what is said of that many pairs.
-_SAID = {"share": "may share", "don't": "should not", "measure first": "are to be measured first"}
+_SAID = {"share": "may share", "don't": "should not share", "measure first": "are to be measured first"}
 
 
 def judged_pairs(
@@ -70,8 +70,12 @@ def in_short(pairs: pd.DataFrame, gpu: str, limit: float, *, simulated: bool = F
     counts = pairs["verdict"].value_counts()
     said = [f"{counts[verdict]:,} {words}" for verdict, words in _SAID.items() if verdict in counts]
     ran = int(pairs["evidence"].isin(["measured", "did not run"]).sum())
-    text = f"At the limit of {limit:g} x, of {len(pairs):,} pairs on {gpu} {', '.join(said)}"
-    text += f" ({ran:,} {word(simulated)}, {len(pairs) - ran:,} not)."
+    counted = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
+    known = f"all {word(simulated)}" if ran == len(pairs) else f"{ran:,} {word(simulated)}, {len(pairs) - ran:,} not"
+    text = f"At the limit of {limit:g} x, of {len(pairs):,} pairs on {gpu}, {counted} ({known})."
+    unknown = int(((pairs["verdict"] == "measure first") & (pairs["memory"] == "unknown")).sum())
+    if unknown:
+        text += f" Of {unknown:,} to be measured first the memory is unknown: a peak of each job alone settles it."
     good = pairs[pairs["verdict"] == "share"].dropna(subset=["figure"]).sort_values("figure", kind="stable")
     if len(good):
         best = good.iloc[0]

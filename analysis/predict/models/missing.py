@@ -24,12 +24,14 @@ AGAIN = "its time alone, measured again, as the checks doubt it: stallscope capt
 PROFILE = COMMAND_FEW
 CORUN = "stallscope capture corun --mechanism mps --workload A --workload B -- JOB_A ::: JOB_B"
 
+#: Samples memory and utilisation of a job.
+PEAK = (
+    "nvidia-smi --query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used --format=csv -lms 100 > job.csv, "
+    "while it runs alone"
+)
+
 #: What gets each kind of evidence.
-_COMMANDS = {
-    "counters": PROFILE,
-    "duty cycle": "nvidia-smi --query-gpu=timestamp,utilization.gpu,utilization.memory,memory.used --format=csv "
-    "-lms 100 > job.csv, while it runs alone",
-}  # fmt: skip
+_COMMANDS = {"counters": PROFILE, "duty cycle": PEAK}  # fmt: skip
 
 
 def missing_of(

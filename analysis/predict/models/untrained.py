@@ -11,17 +11,17 @@ from analysis.predict.models.manifest import Manifest, package_versions, schema_
 from analysis.predict.predictors.registry import get
 from analysis.predict.predictors.whitebox import WhiteBox
 from analysis.reference import gpus as reference
-from analysis.reference.mechanism_names import MPS
+from analysis.reference.mechanism_names import MPS, STREAMS
 from analysis.sharing.recover import NEEDED
 from analysis.sharing.whitebox import missing
 from analysis.store.database import Database
-from analysis.store.queries.sources import is_simulated, require_dataset
+from analysis.store.queries.sources import is_simulated, own_simulator, require_dataset
 
 #: Predictor, and the first part of its model's name; the data set with the profiles is the second.
 NAME = "white-box"
 _START = f"{NAME}:"
 #: How jobs may share that it can be asked about without knowing who got what.
-_MECHANISMS = [MPS, "time-slicing", "static SM partition"]
+_MECHANISMS = [MPS, STREAMS, "time-slicing", "static SM partition"]
 
 
 def asked_for(model_id: str) -> str | None:
@@ -86,7 +86,7 @@ def card(database: Database, dataset: str) -> Manifest:
         runs=0,
         left_out={},
         flagged=[],
-        notes=["It shares its model with the simulator that made these data."] if simulated else [],
+        notes=["It shares its model with the simulator that made these data."] * own_simulator(database, dataset),
         data_hash="",
         schema_hash=schema_hash(schema()),
         columns=[WHITE_BOX],
@@ -113,4 +113,4 @@ def estimator() -> WhiteBox:
 
 
 def _published(gpu: str) -> bool:
-    return gpu in reference.load().index
+    return gpu in reference.load(simulated=True).index

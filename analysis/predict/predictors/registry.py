@@ -38,8 +38,8 @@ class PredictorSpec:
     calibrate : bool
         Whether intervals are calibrated for it by default.
     white_box : bool
-        Whether it reads the white-box prediction. That shares its model with the simulator, so on simulated data such
-        a predictor has no figure.
+        Whether it reads the white-box prediction. That shares its model with StallScope's own simulator, so on what
+        that made such a predictor has no figure; others' simulators are judges like any measurement.
     """
 
     name: str

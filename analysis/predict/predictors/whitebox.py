@@ -14,7 +14,7 @@ from analysis.predict.predictors.base import Predictor
 from analysis.predict.predictors.contributions import Contributions, Explained
 from analysis.predict.predictors.learners import Boosting
 
-#: Status of a predictor on simulated data when it rests on the model that made them.
+#: Status of a predictor on data of StallScope's own simulator, when it rests on the model that made them.
 SHARES_MODEL = "not ranked: shares its model with the simulator"
 
 

@@ -9,6 +9,9 @@ from analysis.store import counted
 from analysis.store.database import Database
 from analysis.store.filters import Filter
 
+#: What the account of a file calls StallScope's own simulator, whose model the white box shares.
+OWN_SIMULATOR = "StallScope"
+
 
 def datasets(database: Database) -> pd.DataFrame:
     """Return one row a data set: name, title, simulated, licence, citation, sources, gpus, profiles, runs."""
@@ -36,6 +39,19 @@ def is_simulated(database: Database, dataset: str) -> bool | None:
     """Say whether a data set is simulated; None where there is none of that name."""
     found = database.scalar("SELECT simulated FROM dataset WHERE name = ?", [dataset])
     return None if found is None else bool(found)
+
+
+def own_simulator(database: Database, dataset: str) -> bool:
+    """Say whether any file of a data set comes from StallScope's own simulator.
+
+    A simulated file whose account names no simulator was read before accounts did, and counts as our own.
+    """
+    found = database.scalar(
+        """SELECT count(*) FROM source WHERE dataset = $dataset AND simulated
+           AND coalesce(json_extract_string(report, '$.simulator'), $own) = $own""",
+        {"dataset": dataset, "own": OWN_SIMULATOR},
+    )
+    return bool(found)
 
 
 def sources(database: Database, chosen: Filter | None = None) -> pd.DataFrame:

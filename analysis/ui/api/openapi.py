@@ -110,7 +110,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 def _answers(operation: Operation) -> dict[str, Any]:
     if operation.name == "report":
         return {media: {} for media in ("application/json", "text/html", "text/csv")}
-    if operation.name in ("matrix", "plan", "may-join"):
+    if operation.name in ("matrix", "plan", "may-join", "split"):
         return {"application/json": {"schema": {"type": "object"}}}
     return {"application/json": {"schema": {"type": "array", "items": _row(_ROWS.get(operation.name, ()))}}}
 

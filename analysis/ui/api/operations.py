@@ -125,12 +125,24 @@ def _plan(database: Database, asked: questions.PlanQuestion) -> Any:
             Job(name, one.workload, one.owner, one.gpus, peak, one.limit, one.priority, threads=one.threads)
         )  # fmt: skip
     gpus = [gpu_kind(name, count) for name, count in asked.gpus.items()]
+    wanted, forbidden = (
+        frozenset(frozenset(names) for names in pairs) for pairs in (asked.wanted, asked.forbidden)
+    )  # fmt: skip
     found = make_plan(
-        database, JobList(tuple(listed), "table"), gpus, dataset=asked.dataset, model_id=asked.model,
+        database, JobList(tuple(listed), "table", wanted, forbidden), gpus, dataset=asked.dataset, model_id=asked.model,
         mechanism=asked.mechanism, k=asked.k, limit=asked.limit, objective=asked.objective, risk=asked.risk,
         reserve=asked.reserve, over_limit=asked.over_limit, time_limit=asked.time_limit,
     )  # fmt: skip
     return found.to_json()
+
+
+def _split(database: Database, asked: questions.SplitQuestion) -> Any:
+    from analysis.plan.split import split_gpu
+
+    return split_gpu(
+        database, asked.gpu, asked.jobs, dataset=asked.dataset, mechanism=asked.mechanism, limit=asked.limit,
+        reserve=asked.reserve,
+    ).to_json()  # fmt: skip
 
 
 def _may_join(database: Database, asked: questions.JoinQuestion) -> Any:
@@ -216,6 +228,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "may-join", "Whether one job may join what runs on a GPU.", "POST", f"{PREFIX}/may-join",
         questions.JoinQuestion, _may_join, sent="json",
+    ),
+    Operation(
+        "split", "Which thread percentages or MIG profiles serve jobs on one GPU best.", "POST", f"{PREFIX}/split",
+        questions.SplitQuestion, _split, sent="json",
     ),
     Operation(
         "predict-sets", "Whether the jobs of each of many sets may share.", "POST", f"{PREFIX}/predict-sets",

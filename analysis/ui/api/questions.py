@@ -158,8 +158,27 @@ class PlanQuestion(Question):
     objective: Literal["stp", "antt", "worst", "fairness", "gpus"] = Field(default="stp", description="Best in what.")
     risk: Literal["expected", "upper", "probability"] = Field(default="expected", description="Which figure counts.")
     reserve: float = _RESERVE
+    wanted: tuple[tuple[Name, Name], ...] = Field(
+        default=(), max_length=2000, description="Pairs of jobs that must share a GPU."
+    )
+    forbidden: tuple[tuple[Name, Name], ...] = Field(
+        default=(), max_length=2000, description="Pairs of jobs that must not share a GPU."
+    )
     over_limit: bool = Field(default=False, description="Share beyond the limit rather than let jobs wait.")
     time_limit: float = Field(default=10.0, gt=0, le=60, description="Seconds for the search.")
+
+
+class SplitQuestion(Question):
+    """How to cut one GPU for some jobs."""
+
+    gpu: Name = _GPU
+    jobs: tuple[Name, ...] = Field(min_length=2, max_length=4, description="Workloads that get a part each.")
+    dataset: Name | None = Field(default=None, description="Where their profiles are.")
+    mechanism: Literal["CUDA MPS", "static SM partition", "MIG"] = Field(
+        default="CUDA MPS", description="What cuts the GPU."
+    )
+    limit: float = _LIMIT
+    reserve: float = _RESERVE
 
 
 class JoinQuestion(Question):

@@ -19,7 +19,7 @@ from analysis.ui.shell.resources import theme
 
 _KEEP: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
 _TRANSFERS: dict[str, Any] = configured(
-    "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed"
+    "source", "target", "cells", "spearman", "copy_error", "bias", "pairs", "changed", "did_not_run/pairs"
 )
 
 
@@ -49,7 +49,10 @@ def answer(table: pd.DataFrame, source: str, target: str, limit: float) -> str:
             "mostly carries over" if rank >= 0.8 else "carries over in part" if rank >= 0.5 else "hardly carries over"
         )
         text += f"; the order of the pairs {carried} (rank correlation {rank:.2f})"
-    return text + f". **{int(one['changed'])}** of {int(one['pairs'])} pairs change sides of {limit:g} x."
+    text += f". **{int(one['changed'])}** of {int(one['pairs'])} pairs that ran on both change sides of {limit:g} x"
+    if int(one["did_not_run"]):
+        text += f"; {int(one['did_not_run'])} did not run on one of them, or on both, and count for nothing here"
+    return text + "."
 
 
 def warning(table: pd.DataFrame) -> None:
@@ -93,7 +96,7 @@ def sides(pairs: pd.DataFrame, source: str, target: str, limit: float) -> None:
     """Show the pairs that may share on one GPU and not on the other."""
     frame.subheading("Pairs that change sides")
     found = changed_sides(pairs, source, target, limit)
-    changed = found[found["changed"]].drop(columns="changed")
+    changed = found[found["changed"]].drop(columns=["changed", "ran"])
     if changed.empty:
         st.caption("None: what is within the limit on one is within it on the other.")
         return

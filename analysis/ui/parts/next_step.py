@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: Fewer runs carry no score.
-RUNS_FOR_A_SCORE = 30
+from analysis.interference.decision import RUNS_FOR_SCORE
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,12 @@ def next_step(counts: Mapping[str, int]) -> Step:
             "See why jobs wait",
             "stalls",
         )
-    if counts["runs"] < RUNS_FOR_A_SCORE:
+    if counts["runs"] < RUNS_FOR_SCORE:
         return Step(
-            f"{counts['runs']} runs show who hurts whom; a predictor needs at least {RUNS_FOR_A_SCORE} to be scored.",
-            "See who hurts whom",
-            "interference",
+            f"{counts['runs']} runs say who may share, and what their pairs add up to for larger sets; from "
+            f"{RUNS_FOR_SCORE} on a model's errors can be scored.",
+            "See who may share",
+            "partners",
         )
     if not counts["evaluations"] and not counts["models"]:
         return Step(
@@ -70,6 +70,6 @@ def answerable(counts: Mapping[str, int]) -> dict[str, bool]:
     return {
         "Why does a job wait?": counts["profiles"] > 0,
         "Who hurts whom?": counts["runs"] > 0,
-        "How well can slowdown be predicted here?": counts["runs"] >= RUNS_FOR_A_SCORE,
-        "What will a set that never ran cost?": counts["models"] > 0,
+        "How well can slowdown be predicted here?": counts["runs"] >= RUNS_FOR_SCORE,
+        "What will a set that never ran cost?": counts["models"] > 0 or counts["runs"] > 1,
     }

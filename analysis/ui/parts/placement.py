@@ -12,14 +12,20 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from analysis.charts.split_lines import split_lines
+from analysis.charts.theme import alt_text
 from analysis.errors import InputRefusedError, StallScopeError
 from analysis.jobs.runner import Progress
 from analysis.numbers import significant
-from analysis.plan import exports, planner, wording
+from analysis.plan import exports, headroom, planner, wording
 from analysis.plan.jobs import JobList, parse_jobs
 from analysis.plan.problem import OBJECTIVES, RISKS, GpuKind, Job, gpu_kind
 from analysis.plan.sets import LibraryFigures, without_model
 from analysis.plan.solve import Plan
+from analysis.plan.split import CUTS, sweep
+from analysis.predict.frame.whitebox_sets import LARGEST_SET
+from analysis.predict.models import missing
+from analysis.reference import mig
 from analysis.reference.columns import term
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -28,7 +34,7 @@ from analysis.ui.parts import question
 from analysis.ui.shell import access, filters, frame, job
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
-from analysis.ui.shell.resources import cached, call_key, database, jobs
+from analysis.ui.shell.resources import cached, call_key, database, jobs, theme
 
 #: Up to so many jobs the plan is made while the page is drawn, in as many seconds at most.
 AT_ONCE, SECONDS = 60, 8.0
@@ -50,9 +56,14 @@ _COLUMNS: dict[str, Any] = configured(
     "evidence", job=_FIXED, workload=_FIXED, owner=_FIXED, slowdown=_FIXED, low=_FIXED, high=_FIXED, limit=_FIXED,
     verdict=_FIXED, within_limit=_FIXED, evidence=_FIXED,
 )  # fmt: skip
+_WORTH: dict[str, Any] = configured(
+    "title/pairing", "protocol", "sets/eight", "antt_taken", "stp_taken", "best_partner", "precision/share", "recall",
+    "antt_without", "stp_without", title={"pinned": True},
+)  # fmt: skip
+_SPLITS: dict[str, Any] = configured("setting", "slowdowns", "worst", "stp", "fairness", "memory", "evidence")
 _COMPARED: dict[str, Any] = configured(
     "way", "stp", "stp_low", "stp_high", "antt", "antt_low", "antt_high", "worst", "fairness/gpu", "violations",
-    "regret_stp", "regret_antt", "waiting", "gpus_used", "draws", way={"pinned": True},
+    "regret_stp", "regret_antt", "waiting", "unknown/sets", "gpus_used", "draws", way={"pinned": True},
 )  # fmt: skip
 
 
@@ -308,6 +319,64 @@ def gains(found: planner.Answer) -> None:
     table = wording.compared(found)
     columns = [name for name in _COMPARED if name in table and table[name].notna().any()]
     frame.data(table[columns], name="placement-compared", columns=_COMPARED)
+
+
+def record(dataset: str) -> None:
+    """Say what placing by out-of-fold predictions took on this data set's own pairs, where that was evaluated."""
+    try:
+        found = cached(headroom.worth, database(), dataset)
+    except StallScopeError:  # nothing was evaluated here: there is no record to show
+        return
+    frame.subheading("How well predictions place these jobs")
+    st.markdown(plain(headroom.in_words(found), 1200))
+    rows = pd.DataFrame([one.row() for one in found])
+    frame.data(rows[[name for name in _WORTH if name in rows]], name="placement-headroom", columns=_WORTH)
+
+
+def measure_next(found: planner.Answer) -> None:
+    """Say how many pairs may share, and which co-runs to measure first, each with its command."""
+    said = found.survey
+    if not (said.pairs or said.peaks):
+        return
+    frame.subheading("What to measure next")
+    if told := said.in_words():
+        st.markdown(plain(told, 400))
+    for number, one in enumerate(said.proposals, start=1):
+        names = " beside ".join(f"**{plain(name, 80)}**" for name in one.workloads)
+        st.markdown(f"{number}. {names} on {plain(one.gpu)}. {sentence(one.why, 400)}")
+        st.code(one.command, language="sh", wrap_lines=True)
+    if said.peaks:
+        more = f" and {len(said.peaks) - 3} more" if len(said.peaks) > 3 else ""
+        st.markdown(f"Peak memory of {plain(', '.join(said.peaks[:3]), 300)}{more}, each while it runs alone:")
+        st.code(missing.PEAK.partition(", while")[0], language="sh", wrap_lines=True)
+
+
+def splits(asked: Asked, plan: Plan) -> None:
+    """Show what the jobs of a shared GPU pay over the ways to cut it."""
+    together = {one.name: one for one in plan.placements if 2 <= len(one.members) <= LARGEST_SET}
+    if not together:
+        return
+    frame.subheading("Which thread percentage, which MIG profile?")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox(
+            "Shared GPU", list(together), index=None, placeholder="Choose one", key="plan-split", width=300,
+            format_func=lambda key: f"{key}: {' and '.join(one.job.name for one in together[key].members)}"
+            if key in together else key,
+        )  # fmt: skip
+        cuts = [cut for cut in CUTS if cut != "MIG" or mig.profiles(together[name].gpu if name in together else "")]
+        how = st.segmented_control("Cut by", cuts, default=cuts[0], required=True, key="plan-cut")
+    if name not in together:
+        return
+    one = together[name]
+    try:
+        found = cached(sweep, database(), asked.dataset, one.gpu, tuple(member.job for member in one.members), str(how),
+                       limit=plan.problem.limit, reserve=plan.problem.reserve)  # fmt: skip
+    except StallScopeError as error:
+        st.info(sentence(error.sentence), icon=":material/info:")
+        return
+    st.markdown(f"{plain(found.sentence(), 600)}  \n**{plain(found.verdict)}**: {sentence(found.why, 400)}")
+    drawn = split_lines(found.lines(), best=found.best.setting, limit=found.limit, theme=theme())
+    frame.chart(drawn, name="placement-split", alt=alt_text(drawn), table=found.table(), columns=_SPLITS)
 
 
 def export(found: planner.Answer, plan: Plan) -> None:

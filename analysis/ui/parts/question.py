@@ -210,16 +210,21 @@ COMMANDS = "\n".join(
 def say(dataset: str) -> None:
     """Say how to get an answer about a data set without a model."""
     if cached(sources.counts, database(), dataset)["runs"]:
-        frame.answer("A model has to be trained first: it takes one click.")
-        navigation.link("train", "Train a model", dataset=dataset)
+        frame.answer(
+            "There is no model of this data set. What ran answers without one; a model, trained by one click, "
+            "says more about sets that never ran."
+        )
+        with st.container(horizontal=True):
+            navigation.link("what-if", "Ask about a set of jobs", dataset=dataset)
+            navigation.link("train", "Train a model", dataset=dataset)
         return
     frame.answer("**Measure first.** No job of this data set ran beside another, and nothing here stands in for that.")
     st.markdown(sentence(lacking(dataset), 600))
     st.code(COMMANDS, language="sh", wrap_lines=True)
     st.caption(
         "The first line profiles a job alone: stall reasons and counters, which the white box needs to answer without "
-        "a co-run. The second notes its peak memory. The third measures two jobs together; 30 such runs train a model "
-        "that can be scored."
+        "a co-run. The second notes its peak memory. The third measures two jobs together; any number trains "
+        "a model, and from 30 on its errors can be scored."
     )
     with st.container(horizontal=True):
         navigation.link("stalls", "See why these jobs wait", dataset=dataset)

@@ -8,6 +8,7 @@ from functools import partial
 
 import streamlit as st
 
+from analysis.errors import StallScopeError
 from analysis.predict.models import unanswered
 from analysis.predict.models.manifest import Manifest
 from analysis.report import render
@@ -16,7 +17,7 @@ from analysis.report.kinds import KINDS, ReportKind, Wanted
 from analysis.report.render import as_bytes
 from analysis.store.filters import Filter
 from analysis.store.queries import sources
-from analysis.ui.parts import question
+from analysis.ui.parts import placement, question
 from analysis.ui.shell import filters, frame
 from analysis.ui.shell.markdown import plain, sentence
 from analysis.ui.shell.resources import cached, database
@@ -57,6 +58,8 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
             return None
         job = st.selectbox("Job", profiled, key="stalls-of", bind="query-params", persist_state="session")
         return Wanted(kind.name, dataset, gpus, jobs=(job if job in profiled else profiled[0],))
+    if kind.name == "placement":
+        return _placement(dataset)
     known = question.trained(dataset) if "model" in kind.needs else []
     if "model" in kind.needs and not known:
         question.say(dataset)
@@ -66,6 +69,28 @@ def _about(kind: ReportKind, dataset: str, chosen: Filter) -> Wanted | None:
     if kind.name == "prediction":
         return _set_of_jobs(kind, dataset, question.trained(dataset) or [cached(unanswered.card, database(), dataset)])
     return Wanted(kind.name, dataset, gpus, mechanisms, limit=filters.limit())
+
+
+def _placement(dataset: str) -> Wanted | None:
+    places = placement.gpus_of(dataset)
+    if not places:
+        st.info("No co-run of this data set says where jobs may go.", icon=":material/info:")
+        return None
+    try:
+        asked = placement.ask(dataset, places)
+    except StallScopeError as error:
+        st.error(sentence(error.sentence), icon=":material/error:")
+        return None
+    if asked is None or not asked.gpus:
+        st.info("Name the jobs and the GPUs.", icon=":material/info:")
+        return None
+    options = {**dict(asked.options), "time_limit": placement.SECONDS}
+    limit = float(options.pop("limit"))
+    gpus = tuple(f"{kind.name}={kind.count}" for kind in asked.gpus)
+    return Wanted(
+        "placement", dataset, gpus, model_id=asked.model_id, limit=limit, listed=asked.jobs,
+        options=tuple(options.items()),
+    )  # fmt: skip
 
 
 def _set_of_jobs(kind: ReportKind, dataset: str, known: list[Manifest]) -> Wanted:

@@ -26,9 +26,9 @@ from analysis.predict.explain import whitebox_causes
 from analysis.predict.models import models, unanswered, untrained
 from analysis.predict.models.jobs import JobPrediction
 from analysis.predict.models.manifest import Manifest
-from analysis.reference import gpus
+from analysis.reference import gpus, origin
 from analysis.ui.parts import upload
-from analysis.ui.parts.question import OWN, Question
+from analysis.ui.parts.question import MOST_JOBS, OWN, Question
 from analysis.ui.shell import access, frame, navigation
 from analysis.ui.shell.columns import configured
 from analysis.ui.shell.markdown import plain, sentence
@@ -63,6 +63,9 @@ def members(found: list[JobPrediction]) -> None:
         card.metric(plain(one.workload, 40), f"{significant(one.slowdown)} x" if isfinite(one.slowdown) else "–")
         if one.rests_on == "composed":
             card.caption("composed of its measured pairs, no interval")
+            continue
+        if one.rests_on == "effects":
+            card.caption("from what each job suffers and does beside others, no interval")
             continue
         beyond = " · :orange[:material/warning:] beyond what the model has seen" if one.extrapolating else ""
         card.caption(f"{interval}{beyond}")
@@ -251,6 +254,14 @@ def onward(asked: Question) -> None:
     with st.container(horizontal=True):
         navigation.link("explain", "Why this number?", **asked.address())
         navigation.link("report", "Put it into a report", kind="prediction", **asked.address())
+        if (count := len(asked.jobs)) < MOST_JOBS:
+            st.button(
+                "Add a job", icon=":material/add:", key="add-a-job", on_click=_more, args=(count + 1,), type="tertiary"
+            )
+
+
+def _more(count: int) -> None:
+    st.session_state["jobs"] = str(count)
 
 
 #: Scenarios side by side, the one in the form among them.
@@ -353,7 +364,7 @@ def _row(name: str, asked: Question, found: list[JobPrediction]) -> dict[str, An
         "stp": stp(every),
         "fairness": fairness(every),
         "extrapolating": any(one.extrapolating for one in found),
-        "evidence": first.evidence,
+        "evidence": origin.evidence(first.evidence, simulated=first.simulated),
     }
 
 

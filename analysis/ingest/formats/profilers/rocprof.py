@@ -21,6 +21,8 @@ _STATISTICS = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs"})
 _TRACE = frozenset({"Kernel_Name", "Start_Timestamp", "End_Timestamp"})
 #: The launches that rocprof's first version lists in its results, by other names.
 _FIRST = {"KernelName": "Kernel_Name", "BeginNs": "Start_Timestamp", "EndNs": "End_Timestamp"}
+#: The table of top kernels of rocprofiler-compute, by other names.
+_TOP = {"Kernel_Name": "Name", "Count": "Calls", "Sum(ns)": "TotalDurationNs", "Mean(ns)": "AverageNs"}
 _NO_STALLS = "This tool has no stall reasons: AMD's counters are not NVIDIA's, and only times compare."
 _COMMAND = "rocprofv3 --kernel-trace --output-format csv -- YOUR COMMAND"
 _MOST_CALLS = 1e15
@@ -47,7 +49,7 @@ def _built(
 
 
 class RocprofTables:
-    """Reads ``rocprof --stats`` and the kernel trace and statistics of ``rocprofv3``."""
+    """Reads ``rocprof --stats``, traces and statistics of ``rocprofv3``, and top kernels of rocprofiler-compute."""
 
     name = "rocprof"
     title = "AMD rocprof, kernels and their times (CSV)"
@@ -55,7 +57,7 @@ class RocprofTables:
     def sniff(self, opened: Opened) -> bool:
         """Say whether the header is that of the statistics or of the kernel trace."""
         names = set(header_of(opened)[0])
-        return names >= _STATISTICS or names >= _TRACE or names >= set(_FIRST)
+        return any(names >= wanted for wanted in (_STATISTICS, _TRACE, set(_FIRST), set(_TOP)))
 
     def parse(self, opened: Opened, hints: Hints) -> Parsed:
         """Read the kernels.
@@ -66,9 +68,10 @@ class RocprofTables:
             If no row can be used.
         """
         sheet = read_sheet(opened)
-        if set(sheet.header) >= set(_FIRST):
-            sheet.header = tuple(_FIRST.get(name, name) for name in sheet.header)
-            sheet.cells = sheet.cells.rename(columns=_FIRST)
+        other = next((names for names in (_FIRST, _TOP) if set(sheet.header) >= set(names)), None)
+        if other is not None:
+            sheet.header = tuple(other.get(name, name) for name in sheet.header)
+            sheet.cells = sheet.cells.rename(columns=other)
         if set(sheet.header) >= _TRACE:
             kernel, source, kind = _launches(sheet), "start and end of each launch", "kernel trace"
         else:
