@@ -26,6 +26,7 @@ class Kind(StrEnum):
     model = "model"
     stalls = "stalls"
     placement = "placement"
+    witness = "witness"
 
 
 def register(app: typer.Typer) -> None:
@@ -81,6 +82,8 @@ def report(
         raise UsageError("a report of kind prediction is about a set of jobs", "Name two or more with --job.")
     document = _read(source) if source is not None else None
     if document is None:
+        if kind is Kind.witness:
+            dataset = dataset or "witness"
         if dataset is None and model is None:
             raise UsageError("a report needs a data set", "Name it with --dataset, or a JSON report with --from.")
         from analysis.plan.jobs import read_jobs

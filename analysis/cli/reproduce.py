@@ -1,4 +1,4 @@
-"""The command that repeats published figures beside sound ones: KACE's evaluation, and Gavel's setting."""
+"""The command that repeats figures: KACE's evaluation and Gavel's setting beside sound ones, the witness's chapter."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Published(StrEnum):
 
     kace = "kace"
     gavel = "gavel"
+    witness = "witness"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     *,
-    what: Annotated[Published, typer.Argument(metavar="WHAT", help="kace, or gavel.")] = Published.kace,
+    what: Annotated[Published, typer.Argument(metavar="WHAT", help="kace, gavel, or witness.")] = Published.kace,
     dataset: Annotated[
         str | None,
         typer.Option(
@@ -48,10 +49,22 @@ def reproduce(
     least_stp: Annotated[
         float, typer.Option("--least-stp", metavar="X", help="gavel: predicted STP above which jobs share.")
     ] = 1.5,
+    protocol: Annotated[
+        list[str] | None,
+        typer.Option("--protocol", metavar="P", help="witness: only this protocol; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="witness: also write the tables; .csv (one each) or .tex (LaTeX)."),
+    ] = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> Answer:
-    """Repeat published figures: KACE's evaluation beside a sound one, or Gavel's cluster setting side by side."""
+    """Repeat figures: KACE's evaluation or Gavel's setting beside sound ones, or what the witness says of stalls."""
+    if what is Published.witness:
+        return _witness(protocol or [], out)
+    if protocol or out is not None:
+        raise UsageError("--protocol and --out are about the witness", "Give them with `stallscope reproduce witness`.")
     if what is Published.gavel:
         return _gavel(dataset or "gavel-sim", predictor, rate or [], least_stp, db)
     if rate:
@@ -70,6 +83,28 @@ def reproduce(
         screen.table(rows, AS_PUBLISHED)
 
     return Answer(rows, show)
+
+
+def _witness(asked: list[str], out: Path | None) -> Answer:
+    from analysis.predict.evaluate import witness
+    from analysis.report import witness as told
+
+    if out is not None:
+        told.check(out)
+    found = witness.run(asked or witness.PROTOCOLS, progress=progress_line())
+    files = told.write(found, out) if out is not None else []
+
+    def show(screen: Screen) -> None:
+        screen.line(witness.in_words(found), style="bold")
+        for made in told.tables(found).values():
+            screen.line(f"{made.title}.", style="bold")
+            screen.line(made.caption)
+            keys = [column.key for column in made.columns]
+            screen.table([dict(zip(keys, row, strict=True)) for row in made.rows], made.columns)
+        for name in files:
+            screen.line(f"Written to {name}.")
+
+    return Answer({**found.to_json(), "files": files}, show)
 
 
 def _gavel(dataset: str, predictor: str, rates: list[float], least_stp: float, db: Path | None) -> Answer:

@@ -243,7 +243,7 @@ class ReportDocument(_Part):
     """
 
     schema_version: Literal["1"] = "1"
-    kind: Literal["data set", "prediction", "comparison", "model", "stalls", "placement"]
+    kind: Literal["data set", "prediction", "comparison", "model", "stalls", "placement", "witness"]
     title: str
     subtitle: str = ""
     created_at: datetime

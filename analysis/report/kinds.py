@@ -1,4 +1,4 @@
-"""The kinds of reports: a data set, a set of jobs, a comparison of predictors, a model, one workload's stalls."""
+"""The kinds of reports: a data set, jobs, a comparison of predictors, a model, one workload's stalls, the witness."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias
 from analysis.errors import UsageError
 from analysis.interference.decision import LIMIT
 from analysis.plan.jobs import JobList
-from analysis.report import build, jobsreport, modelreports, planreport, stallreport
+from analysis.report import build, jobsreport, modelreports, planreport, stallreport, witness
 from analysis.report.document import ReportDocument
 from analysis.store.database import Database
 
-KindName: TypeAlias = Literal["dataset", "prediction", "comparison", "model", "stalls", "placement"]
+KindName: TypeAlias = Literal["dataset", "prediction", "comparison", "model", "stalls", "placement", "witness"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ KINDS: dict[str, ReportKind] = {
         ReportKind(
             "placement", "Placement", "Which jobs go on which GPU, what that gains, and what to measure next.",
             planreport.CONTENTS, ("list",),
+        ),
+        ReportKind(
+            "witness", "The witness: do stalls matter?",
+            "What a cycle-level simulator of others says about stalls and slowdowns; of no data set of yours.",
+            witness.CONTENTS,
         ),
     )
 }  # fmt: skip
@@ -136,6 +141,9 @@ def make(database: Database, wanted: Wanted, *, now: datetime | None = None) -> 
             mechanism=next(iter(wanted.mechanisms), None), caps=wanted.caps, limit=wanted.limit,
             contents=wanted.contents, now=now,
         )  # fmt: skip
+    if kind.name == "witness":
+        build.chosen_contents(wanted.contents, witness.CONTENTS)
+        return witness.witness_report(contents=wanted.contents, now=now)
     if kind.name == "comparison":
         return modelreports.comparison_report(
             database, wanted.dataset, gpus=wanted.gpus, mechanisms=wanted.mechanisms, contents=wanted.contents, now=now

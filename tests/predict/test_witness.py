@@ -1,7 +1,8 @@
-"""The witness: its data hang together, others' simulators may judge the white box, profiles of shares are read."""
+"""The witness: its data hang together, others' simulators may judge the white box, and its chapter's figures hold."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.errors import UsageError
 from analysis.ingest.catalogue import load_dataset
 from analysis.ingest.importer import import_paths
+from analysis.interference.checks import run_checks
+from analysis.predict.evaluate import witness
 from analysis.predict.evaluate.evaluate import evaluate
 from analysis.predict.frame.profiles import collect
 from analysis.predict.frame.whitebox_sets import launches_of
 from analysis.predict.models import untrained
+from analysis.report.kinds import Wanted, make
 from analysis.settings import asset
 from analysis.store.database import Database
 from analysis.store.queries.sources import own_simulator
@@ -97,11 +102,19 @@ def test_first_trials_come_out_again_where_the_committed_columns_tell(
     assert sorted(beside(together, "fma_ilp", "fma_ilp")) == pytest.approx([1.95, 2.02], rel=0.05)
 
 
+def test_the_data_checks_find_one_member_that_the_chapter_explains(loaded: Database) -> None:
+    found = run_checks(loaded, "witness")
+    assert [(one.rule, one.count) for one in found] == [("faster-than-alone", 1)]
+    chapter = asset("data", "guide", "witness.md").read_text(encoding="utf-8")
+    assert "atomk" in chapter
+    assert "faster-than-alone" in chapter
+
+
 def test_others_simulators_may_judge_the_white_box_and_ours_may_not(loaded: Database, tmp_path: Path) -> None:
     assert not own_simulator(loaded, "witness")
     assert untrained.card(loaded, "witness").notes == []
     assert untrained.card(loaded, "witness").simulated
-    found = evaluate(loaded, "witness", "unseen-pair", ["white-box"], save=False)
+    found = evaluate(loaded, "witness", "unseen-pair", ["white-box"], save=False, calibrate=False)
     row = next(row for row in found.rows if row["predictor"] == "white-box")
     assert found.simulated
     assert row["status"] == "ok"
@@ -130,3 +143,57 @@ def test_counters_without_a_unit_and_the_size_of_a_launch_reach_the_predictors(
     # A share over that of `selected` is cycles for each issue.
     assert read.at["stream", "long_scoreboard"] == pytest.approx(73.464 / 3.107)
     assert read.at["stream", "selected"] == pytest.approx(1.0)
+
+
+def test_the_main_figures_of_the_chapter_come_out_of_the_committed_data(loaded: Database) -> None:
+    found, kept = witness.study(loaded, ["pairs-to-k"], ["boosting", "ridge"], ["white-box"]), witness.kept()
+    for name in ("white_box", "named", "sensitivity", "single"):
+        assert _numbers(getattr(found, name)) == pytest.approx(_numbers(getattr(kept, name)), rel=1e-6, abs=1e-6)
+    of_kept = {row["predictor"]: row for row in kept.evidence if row["protocol"] == "pairs-to-k"}
+    for row in found.evidence:
+        for kind in witness.EVIDENCE:
+            assert row[kind] == pytest.approx(of_kept[row["predictor"]][kind], rel=0.01)
+    assert witness.in_words(kept) in asset("data", "guide", "witness.md").read_text(encoding="utf-8").replace("\n", " ")
+
+
+def _numbers(rows: list[dict[str, object]]) -> list[float]:
+    return [float(value) for row in rows for value in row.values() if isinstance(value, int | float)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", witness.PROTOCOLS)
+def test_every_table_comes_out_of_the_committed_data(loaded: Database, protocol: str) -> None:
+    found, kept = witness.study(loaded, [protocol]), witness.kept()
+    for name in ("evidence", "predictors"):
+        before = [row for row in getattr(kept, name) if row["protocol"] == protocol]
+        after = getattr(found, name)
+        assert {row["predictor"] for row in after} == {row["predictor"] for row in before}
+        by_name = {row["predictor"]: row for row in before}
+        for row in after:
+            for key in ("mape", "spearman", *witness.EVIDENCE):
+                if row.get(key) is not None:
+                    assert row[key] == pytest.approx(by_name[row["predictor"]][key], rel=0.02)
+
+
+def test_a_protocol_that_one_gpu_cannot_give_is_refused() -> None:
+    with pytest.raises(UsageError, match="unseen-gpu"):
+        witness.run(["unseen-gpu"])
+
+
+def test_the_report_shows_every_table_and_its_files_are_the_committed_ones(loaded: Database, tmp_path: Path) -> None:
+    from analysis.report import witness as told
+
+    document = make(loaded, Wanted("witness", "witness"))
+    titles = [block.title for section in document.sections for block in section.blocks if block.type == "table"]
+    assert document.provenance == "simulated"
+    assert [section.key for section in document.sections] == list(told.CONTENTS)
+    assert titles == [one.title for part in told.CONTENTS for name, one in told.tables(witness.kept()).items()
+                      if told.section_of(name) == part]  # fmt: skip
+    files = told.write(witness.kept(), tmp_path / "t.csv")
+    assert len(files) == len(titles)
+    evidence = pd.read_csv(io.BytesIO((tmp_path / "t-evidence.csv").read_bytes()))
+    assert evidence["both"].to_list() == pytest.approx([row["both"] for row in witness.kept().evidence])
+    told.write(witness.kept(), tmp_path / "t.tex")
+    assert (tmp_path / "t.tex").read_text().count(r"\begin{table}") == len(titles)
+    with pytest.raises(UsageError, match="csv"):
+        told.write(witness.kept(), tmp_path / "t.xls")

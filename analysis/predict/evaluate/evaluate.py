@@ -44,6 +44,8 @@ def evaluate(
     backend: Callable[[], AbstractContextManager[Any]] | None = None,
     evidence: Sequence[str] | None = None,
     save: bool = True,
+    least_runs: int = LEAST_RUNS,
+    calibrate: bool = True,
 ) -> Evaluation:
     """Compare predictors on a data set's measured co-runs.
 
@@ -78,6 +80,10 @@ def evaluate(
         Kinds of features that predictors may see, of `selection.EVIDENCE`; all by default.
     save : bool
         Store the comparison with its out-of-fold predictions.
+    least_runs : int
+        Fewer tested runs carry no score.
+    calibrate : bool
+        Make intervals, for the predictors that have them; they take most of the time.
 
     Returns
     -------
@@ -110,14 +116,14 @@ def evaluate(
         "train_gpus": list(train_gpus) if train_gpus else None, "runs": runs, "include_flagged": include_flagged,
         "mechanism": mechanism, "evidence": list(evidence) if evidence else None,
     }  # fmt: skip
-    enough = about.runs >= LEAST_RUNS
+    enough = about.runs >= least_runs
     status = {
         spec.name: _status(spec, protocol, chosen) if enough
-        else f"needs: {LEAST_RUNS} measured runs (there are {about.runs}, {LEAST_RUNS - about.runs} are missing)"
+        else f"needs: {least_runs} measured runs (there are {about.runs}, {least_runs - about.runs} are missing)"
         for spec in specs
     }  # fmt: skip
     running = [spec for spec in specs if status[spec.name] == "ok"]
-    collected = _run(running, chosen, folds, protocol, shots, progress, n_jobs, backend)
+    collected = _run(running, chosen, folds, protocol, shots, progress, n_jobs, backend, calibrate)
     status |= {name: found.failure for name, found in collected.items() if found.failure}
     collected = {name: found for name, found in collected.items() if not found.failure}
     bootstrap = bootstrap_of(about, chosen, folds)
@@ -202,9 +208,10 @@ def _run(
     progress: Progress | None,
     n_jobs: int,
     backend: Callable[[], AbstractContextManager[Any]] | None,
+    calibrate: bool,
 ) -> dict[str, Collected]:
     tasks = [
-        FoldTask(spec.name, spec.make(), frame, fold, protocol, spec.calibrate, runs)
+        FoldTask(spec.name, spec.make(), frame, fold, protocol, spec.calibrate and calibrate, runs)
         for spec in specs
         for fold in folds
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -10,6 +12,8 @@ from analysis.predict.evaluate.metrics import absolute_percentage_errors
 
 #: With fewer folds than this no difference can be told from chance at 5 %: the least p of the test is above it.
 LEAST_FOLDS = 6
+
+_COLUMNS = ["predictor", "folds", "difference", "better_in", "p_value", "p_holm"]
 
 
 def fold_errors(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -55,24 +59,47 @@ def paired_tests(predictions: pd.DataFrame, against: str) -> pd.DataFrame:
     """
     errors = fold_errors(predictions)
     if against not in errors:
-        return pd.DataFrame(columns=["predictor", "folds", "difference", "better_in", "p_value", "p_holm"])
+        return pd.DataFrame(columns=_COLUMNS)
+    table = _compared(errors, [(str(name), against) for name in errors.columns.drop(against)])
+    return table[_COLUMNS].sort_values("difference", kind="stable").reset_index(drop=True)
+
+
+def compared(predictions: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Compare chosen pairs of predictors, fold by fold, corrected for the number of pairs as in `paired_tests`.
+
+    Parameters
+    ----------
+    predictions : pd.DataFrame
+        As for `fold_errors`.
+    pairs : sequence of (str, str)
+        Who is compared with whom.
+
+    Returns
+    -------
+    pd.DataFrame
+        The columns of `paired_tests` and against, in the order of the pairs.
+    """
+    return _compared(fold_errors(predictions), pairs)
+
+
+def _compared(errors: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
     rows = []
-    for name in errors.columns.drop(against):
+    for name, against in pairs:
         both = errors[[name, against]].dropna()
         difference = (both[name] - both[against]).to_numpy(dtype=np.float64)
         tested = len(difference) >= LEAST_FOLDS and bool(np.any(np.abs(difference) > 1e-12))
         rows.append(
             {
-                "predictor": str(name),
+                "predictor": name,
+                "against": against,
                 "folds": len(difference),
                 "difference": float(difference.mean()) if len(difference) else np.nan,
                 "better_in": int((difference > 0).sum()),
                 "p_value": float(stats.wilcoxon(difference).pvalue) if tested else np.nan,
             }
         )
-    table = pd.DataFrame(rows, columns=["predictor", "folds", "difference", "better_in", "p_value"])
-    table["p_holm"] = holm(table["p_value"].to_numpy(dtype=np.float64))
-    return table.sort_values("difference", kind="stable").reset_index(drop=True)
+    table = pd.DataFrame(rows, columns=["predictor", "against", "folds", "difference", "better_in", "p_value"])
+    return table.assign(p_holm=holm(table["p_value"].to_numpy(dtype=np.float64)))
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
