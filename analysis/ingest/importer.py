@@ -10,12 +10,12 @@ from typing import Any
 
 from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import mapping, public
-from analysis.ingest.contract.filenames import told_apart
+from analysis.ingest.contract.filenames import unique_names
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.contract.reports import ImportReport
 from analysis.ingest.contract.simulated import check_dataset
 from analysis.ingest.preview import Preview, preview
-from analysis.ingest.reading import Asked, Read, Reader, read_here, unexpected
+from analysis.ingest.reading import Read, ReadContext, Reader, read_here, unexpected
 from analysis.logs import get_logger
 from analysis.store.database import Database
 from analysis.store.filters import Filter
@@ -130,7 +130,7 @@ def import_paths(
     done = 0
     given = [(path, list(_expand(Path(path)))) for path in paths]
     files = list(dict.fromkeys(file for _, found in given for file in found))
-    names = dict(zip(files, told_apart(files), strict=True))
+    names = dict(zip(files, unique_names(files), strict=True))
     for path, found in given:
         if not found:
             what, cure = "there is no such file", "Check the path; it is read on the machine that runs this."
@@ -206,7 +206,7 @@ def _taken(
     if hints.solos is None:
         chosen = Filter(datasets=(hints.dataset,))
         hints = replace(hints, solos=lambda: coruns.solos(db, chosen))
-    asked = Asked(
+    asked = ReadContext(
         hints, db.spool, lambda sha256: find_duplicate(db, sha256) is not None, lambda: mapping.saved(db)
     )  # fmt: skip
     return [_take(db, read, hints, loaded) for read in reader(path, name, asked)]

@@ -1,7 +1,7 @@
 """Reads what a user gives without touching the database: opened, recognised, parsed, and vouched for, file by file.
 
 What stands in the database and matters for reading (bytes that are there already, saved mappings, solo measurements)
-is asked for by `Asked`, so that the same reading serves here and in a process of its own.
+is asked for by `ReadContext`, so that the same reading serves here and in a process of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadContext:
     """What reading wants to know of the one who loads.
 
     Attributes
@@ -86,12 +86,12 @@ class Read:
 class Reader(Protocol):
     """Reads a file, or every file of an archive; bad input never raises but is a `Read` with an error."""
 
-    def __call__(self, path: Path, name: str, asked: Asked) -> Iterator[Read]:
+    def __call__(self, path: Path, name: str, asked: ReadContext) -> Iterator[Read]:
         """Yield what each file holds."""
         ...
 
 
-def read_here(path: Path, name: str, asked: Asked) -> Iterator[Read]:
+def read_here(path: Path, name: str, asked: ReadContext) -> Iterator[Read]:
     """Read in this process.
 
     Parameters
@@ -100,7 +100,7 @@ def read_here(path: Path, name: str, asked: Asked) -> Iterator[Read]:
         The file.
     name : str
         Its name as the user knows it.
-    asked : Asked
+    asked : ReadContext
         What else there is to know.
 
     Yields
@@ -122,7 +122,7 @@ def read_here(path: Path, name: str, asked: Asked) -> Iterator[Read]:
         yield Read(name, error=unexpected(name, error))
 
 
-def _read(opened: Opened, asked: Asked, path: Path, before: tuple[int, int] | None) -> Read:
+def _read(opened: Opened, asked: ReadContext, path: Path, before: tuple[int, int] | None) -> Read:
     found: Format | None = None
     about = Read(opened.name, opened.sha256, opened.size, simulated=is_simulated(opened))
     try:
@@ -171,7 +171,7 @@ def _named(parsed: Parsed, hints: Hints, simulated_by: str | None) -> Parsed:
     return replace(parsed, report=told)
 
 
-def _format(opened: Opened, asked: Asked) -> Format:
+def _format(opened: Opened, asked: ReadContext) -> Format:
     """Return the user's mapping, the format that claims the file, or the saved mapping that has its columns."""
     wanted = asked.hints.mapping
     if wanted is not None:

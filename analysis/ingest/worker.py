@@ -25,7 +25,7 @@ from analysis.errors import InputRefusedError, StallScopeError, Where
 from analysis.ingest import wire
 from analysis.ingest.mapping import TableMapping
 from analysis.ingest.preview import Preview, preview
-from analysis.ingest.reading import Asked, Read, read_here
+from analysis.ingest.reading import Read, ReadContext, read_here
 from analysis.ingest.source.opening import is_packed
 from analysis.logs import get_logger
 from analysis.settings import get_settings
@@ -54,10 +54,10 @@ _LOOK = 0.1
 _log = get_logger(__name__)
 
 
-class Hands(Protocol):
+class FileReader(Protocol):
     """What reads files: this process or another."""
 
-    def read(self, path: Path, name: str, asked: Asked) -> Iterator[Read]:
+    def read(self, path: Path, name: str, asked: ReadContext) -> Iterator[Read]:
         """Yield what each file holds."""
         ...
 
@@ -66,10 +66,10 @@ class Hands(Protocol):
         ...
 
 
-class Here:
+class InProcess:
     """Reads in this process."""
 
-    def read(self, path: Path, name: str, asked: Asked) -> Iterator[Read]:
+    def read(self, path: Path, name: str, asked: ReadContext) -> Iterator[Read]:
         """Yield what each file holds."""
         return read_here(path, name, asked)
 
@@ -91,9 +91,9 @@ class _StarvedError(Exception):
 
 
 @contextmanager
-def hands_for(
+def reader_for(
     paths: Sequence[Path], *, spool: Path | None = None, wanted: Callable[[], None] | None = None
-) -> Iterator[Hands]:
+) -> Iterator[FileReader]:
     """Choose who reads these files: another process where they are large, else this one.
 
     Parameters
@@ -107,13 +107,13 @@ def hands_for(
 
     Yields
     ------
-    Hands
+    FileReader
         Good until the context ends.
     """
     if weight(paths) < WORTH and not any(unfolds(path) for path in paths):
-        yield Here()
+        yield InProcess()
         return
-    apart = Apart(spool or get_settings().spool, wanted, memory=MEMORY + MEMORY_A_BYTE * weight(paths))
+    apart = Worker(spool or get_settings().spool, wanted, memory=MEMORY + MEMORY_A_BYTE * weight(paths))
     try:
         yield apart
     finally:
@@ -140,7 +140,7 @@ def unfolds(path: Path) -> bool:
         return False
 
 
-class Apart:
+class Worker:
     """Reads in a process of its own, which is started when it is first needed.
 
     Parameters
@@ -167,7 +167,7 @@ class Apart:
         self._idle = idle
         self._looked = 0.0, 0.0
 
-    def read(self, path: Path, name: str, asked: Asked) -> Iterator[Read]:
+    def read(self, path: Path, name: str, asked: ReadContext) -> Iterator[Read]:
         """Yield what each file holds; as `read_here`, and refused if the other process does not live through it."""
         taken = 0
         with self._folder() as folder:
@@ -342,7 +342,7 @@ def _over_time(name: str, most: float) -> StallScopeError:
     )
 
 
-def _answer(message: dict[str, Any], asked: Asked, folder: Path) -> Any:
+def _answer(message: dict[str, Any], asked: ReadContext, folder: Path) -> Any:
     """Answer what only the one who loads can know."""
     if message["ask"] == "known":
         return asked.is_known(message["sha256"])

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 from analysis.ingest import wire
 from analysis.ingest.mapping import TableMapping
 from analysis.ingest.preview import preview
-from analysis.ingest.reading import Asked, Read, read_here, unexpected
+from analysis.ingest.reading import Read, ReadContext, read_here, unexpected
 from analysis.logs import configure_logs
 
 #: How far it stands back where it would hardly get a turn otherwise.
@@ -89,7 +89,7 @@ def _read(line: Line, wanted: Mapping[str, Any], folder: Path) -> None:
         line.ask("solos")
         return wire.get(folder / "solos").to_pandas()
 
-    asked = Asked(
+    asked = ReadContext(
         replace(wire.hints_of(wanted["hints"]), solos=solos),
         folder,
         lambda sha256: bool(line.ask("known", sha256=sha256)),

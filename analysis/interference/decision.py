@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import UsageError
-from analysis.interference.memory import Memory
+from analysis.interference.memory import Memory, after_running
 from analysis.numbers import significant
 from analysis.settings import Settings, get_settings
 
@@ -34,6 +34,9 @@ NO_FIGURE = "They never ran together here, and without a model nothing says what
 
 #: Said of memory where the very set ran and the peaks say that it can't.
 DISAGREE = "Their peaks alone add up to more than the GPU has, yet they ran: the run counts, the peaks are an estimate."
+
+#: Said of memory where the very set ran every time and nobody knows the peaks.
+UNKNOWN_YET_RAN = "Nobody knows their peaks of memory; they ran together, so they fit."
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,16 @@ class Case:
     doubtful: tuple[str, ...] = ()
     forecast: Forecast | None = None
     simulated: bool = False
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the set ran, every time: then it fits, whatever its peaks say."""
+        return self.ran > 0 and not self.failed
+
+    @property
+    def memory_now(self) -> Memory:
+        """What is shown of memory: a run counts before an estimate."""
+        return after_running(self.memory, self.fitted)
 
 
 @dataclass(frozen=True)
@@ -223,9 +236,11 @@ def _measured(case: Case) -> Decision:
             "one job after the other.",
         )
     head = f"{head}, within the limit of {case.limit:g} x"
-    if case.memory == "unknown":
-        return said("measure first", f"{head}, but their peaks of memory are unknown.")
-    tail = {"does_not_fit": f" {DISAGREE}", "tight": " Their memory is tight."}.get(case.memory, "")
+    if case.memory_now == "unknown":
+        return said("measure first", f"{head}, but their peaks of memory are unknown and not all of their runs ran.")
+    tail = {
+        "does_not_fit": f" {DISAGREE}", "tight": " Their memory is tight.", "unknown": f" {UNKNOWN_YET_RAN}",
+    }.get(case.memory, "")  # fmt: skip
     return said("share", f"{head}; together they do {together:.2f} times the work of one job after the other.{tail}")
 
 

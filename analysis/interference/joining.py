@@ -138,27 +138,27 @@ def _row(
     at = known.reindex(list(full))
     kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
     peak = [float(value) for value in at["peak_memory_mib"]]
+    here = clients.get(full)
     memory = memory_fit(peak, kinds, room)
     taken = needs(peak, kinds)
     needed = float(np.nansum(taken) if memory == "does_not_fit" else taken.sum())
-    here = clients.get(full)
-    decision = decide(
-        Case(
-            limit, memory, here.of([(job, 100.0) for job in full]) if here else (), here.worst if here else None,
-            here.ran if here else 0, here.failed if here else 0, clients.doubtful(full, here), forecast,
-            bool(here and here.simulated),
-        )
+    case = Case(
+        limit, memory, here.of([(job, 100.0) for job in full]) if here else (), here.worst if here else None,
+        here.ran if here else 0, here.failed if here else 0, clients.doubtful(full, here), forecast,
+        bool(here and here.simulated),
     )  # fmt: skip
+    decision = decide(case)
     words = {
         DID_NOT_RUN: "This set did not run.", NOT_MEASURED: "This set was never measured.",
     }  # fmt: skip
+    about_memory = memory_sentence(case.memory_now, needed, room, ran=case.fitted)
     said = f"The worst of the {len(full)} slows down by {significant(worst)} x ({basis})." if basis != "none" else ""
     return {
         "partner": name, "k": len(full), "basis": basis, "worst": worst, "stp": found["stp"],
         "stp_gain": found["stp"] - before, "antt": found["antt"], "fairness": found["fairness"], "jain": found["jain"],
-        "slowdowns": slow, "state": state, "within": within, "memory": memory, "needed_mib": needed,
+        "slowdowns": slow, "state": state, "within": within, "memory": case.memory_now, "needed_mib": needed,
         "capacity_mib": room, "safe": decision.verdict == "share",
         "verdict": decision.verdict, "why": decision.why, "within_limit": decision.within_limit,
         "evidence": decision.evidence, "n": decision.n, "limit": limit, "failed": failed,
-        "sentence": " ".join(filter(None, [said or words.get(state, ""), memory_sentence(memory, needed, room)])),
+        "sentence": " ".join(filter(None, [said or words.get(state, ""), about_memory])),
     }  # fmt: skip

@@ -102,7 +102,7 @@ def after_running(memory: Memory, ran: bool) -> Memory:
 
     Peaks alone need not fall together, and frameworks give memory back when it gets scarce.
     """
-    return "fits" if ran and memory == "does_not_fit" else memory
+    return "fits" if ran and memory in ("does_not_fit", "unknown") else memory
 
 
 def comparable(kinds: Sequence[str | None]) -> str:

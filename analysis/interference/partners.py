@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.errors import NotFoundError
 from analysis.interference.decision import Case, Forecast, Guess, check_limit, decide, measured_verdicts
 from analysis.interference.matrix import DID_NOT_RUN, FLAGGED, MEASURED, NOT_MEASURED, SlowdownMatrix, slowdown_matrix
-from analysis.interference.memory import TIGHT, after_running, capacity, memory_fit, memory_sentence, needs, peaks
+from analysis.interference.memory import TIGHT, capacity, memory_fit, memory_sentence, needs, peaks
 from analysis.interference.rules.baselines import FASTER_THAN_ALONE
 from analysis.numbers import significant
 from analysis.store.database import Database
@@ -193,7 +193,7 @@ def judge_pairs(
         fine = ran.fine[a, b] > 0
         return Case(
             limit,
-            after_running(memory_fit([peak[a], peak[b]], [kinds[a], kinds[b]], room), bool(fitted[a, b])),
+            memory_fit([peak[a], peak[b]], [kinds[a], kinds[b]], room),
             (float(ran.slowdown[a, b]), float(ran.slowdown[b, a])) if fine else (),
             float(ran.worst[a, b]) if fine else None,
             int(ran.ran[a, b]),
@@ -323,7 +323,7 @@ def _memory(
         verdict[known > TIGHT * room] = "tight"
         verdict[np.isnan(taken) | np.isnan(room)] = "unknown"
         verdict[known > room] = "does_not_fit"
-        verdict[(known > room) & ran] = "fits"  # as `after_running` says
+        verdict[((known > room) | (verdict == "unknown")) & ran] = "fits"  # as `after_running` says
     return verdict, np.where(verdict == "does_not_fit", known, taken)
 
 

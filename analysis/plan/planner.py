@@ -18,7 +18,7 @@ from analysis.plan import solve as solving
 from analysis.plan.compare import Outcome
 from analysis.plan.jobs import JobList, known_workloads
 from analysis.plan.problem import GpuKind, Job, Objective, Problem, Risk, with_context
-from analysis.plan.sets import LibraryFigures, decide, without_model
+from analysis.plan.sets import LibraryFigures, decide, memory_now, without_model
 from analysis.plan.solve import TIME_LIMIT, Plan, Progress
 from analysis.plan.survey import Survey, survey
 from analysis.predict.frame import profiles
@@ -376,6 +376,7 @@ def may_join(
     figures = LibraryFigures(database, name, how, model_id).of(kind.name, [names])[names]
     memory = rules.memory_of(jobs, kind)
     answer = decide(figures, limit, memory)
+    shown = memory_now(figures, memory)
     verdict, why = answer.verdict, answer.why
     reserved = rules.memory_together(jobs, kind, reserve) == "does_not_fit"
     if reserved and memory in ("fits", "tight") and verdict == "share" and not figures.ran:
@@ -384,7 +385,7 @@ def may_join(
         {"workload": one, "slowdown": _known(slow), "low": low, "high": high}
         for one, slow, low, high in zip(names, figures.slowdowns, figures.lows, figures.highs, strict=True)
     )
-    return Joining(verdict, why, answer.within_limit, memory, limit, answer.evidence, members)
+    return Joining(verdict, why, answer.within_limit, shown, limit, answer.evidence, members)
 
 
 def moved(answer_plan: Plan, figures: Any, where: dict[str, tuple[str, int]]) -> Plan:

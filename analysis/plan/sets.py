@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from analysis.errors import StallScopeError
 from analysis.interference import decision
 from analysis.interference.decision import Case, Decision, Forecast
-from analysis.interference.memory import Memory
+from analysis.interference.memory import Memory, after_running
 from analysis.interference.ran import RanSets, ran_sets
 from analysis.predict.models import models, unanswered
 from analysis.predict.models.activemodel import answering
@@ -44,7 +44,7 @@ class SetFigures:
         Ends of the interval in which S lies in nine of ten cases; None where no measured co-run stands behind one. Of
         a measured set both are the measurement.
     evidence : str
-        measured, stalls, counters, telemetry, composed (from measured pairs), none.
+        measured, stalls, counters, telemetry, composed (of measured pairs), effects (of each job), none.
     ran : bool or None
         Whether the set ran together; None where it was never tried.
     runs, failed : int
@@ -101,6 +101,11 @@ class SetFigures:
         return found[0] if found else 0.0
 
 
+def memory_now(figures: SetFigures, memory: Memory) -> Memory:
+    """Return what is shown of a set's memory: a run counts before an estimate."""
+    return after_running(memory, bool(figures.ran) and not figures.failed)
+
+
 def decide(figures: SetFigures, limits: float | Sequence[float], memory: Memory = "fits") -> Decision:
     """Say whether a set of jobs may share a GPU, as everywhere.
 
@@ -129,10 +134,14 @@ def decide(figures: SetFigures, limits: float | Sequence[float], memory: Memory 
     chance = figures.chance(each) if figures.chance is not None else None
     forecast = Forecast(
         figures.slowdowns, chance[0] if chance else None, figures.beyond,
-        "composed" if figures.evidence == "composed" else "predicted", chance[1] if chance else figures.n,
+        _basis(figures.evidence), chance[1] if chance else figures.n,
         figures.evidence,
     )  # fmt: skip
     return decision.decide(Case(each[at], memory, failed=figures.failed, doubtful=figures.doubtful, forecast=forecast))
+
+
+def _basis(evidence: str) -> Literal["predicted", "composed", "effects"]:
+    return "composed" if evidence == "composed" else "effects" if evidence == "effects" else "predicted"
 
 
 class Figures(Protocol):
@@ -235,7 +244,7 @@ class LibraryFigures:
             }  # fmt: skip
             if one in pairs:
                 given = pairs[one]
-                found.append(_plain(one, given.slowdowns, "composed" if given.known else "none", n=given.n, **more))
+                found.append(_plain(one, given.slowdowns, given.basis if given.known else "none", n=given.n, **more))
                 continue
             said = foreseen[one]
             ends = said.ends()

@@ -27,7 +27,7 @@ from analysis.plan.jobs import JobList, known_workloads
 from analysis.plan.problem import RESERVE, GpuKind, Job, gpu_kind, memory_together
 from analysis.predict.explain.explanation import TAKEN
 from analysis.predict.frame import profiles, whitebox_sets
-from analysis.predict.frame.whitebox_sets import LARGEST_SET, LAUNCHES, Asked
+from analysis.predict.frame.whitebox_sets import LARGEST_SET, LAUNCHES, SetQuery
 from analysis.reference import gpus as reference
 from analysis.reference import origin
 from analysis.reference.mechanism_names import MPS
@@ -303,14 +303,14 @@ def _where(table: pd.DataFrame, gpu: str) -> str:
 
 def _asked(
     gpu: str, how: str, jobs: Sequence[Job], kind: GpuKind, reserve: float, step: int
-) -> list[tuple[Asked, Memory]]:
+) -> list[tuple[SetQuery, Memory]]:
     names = tuple(job.workload for job in jobs)
     if how != "MIG":
         memory = memory_together(jobs, kind, reserve)
         cuts = [tuple(map(float, one)) for one in _shares(len(jobs), step)]
         if how == MPS:
             cuts.append((100.0,) * len(jobs))
-        return [(Asked(gpu, how, names, one), memory) for one in cuts]
+        return [(SetQuery(gpu, how, names, one), memory) for one in cuts]
     found: dict[tuple[str, ...], Memory] = {}
     for choice in mig_choices(machine(gpu), len(jobs)):
         for order in itertools.permutations(choice):
@@ -323,7 +323,7 @@ def _asked(
         raise UsageError(
             f"{gpu} can't be cut into {len(jobs)} MIG instances", "Choose a GPU with MIG, or percentages of CUDA MPS."
         )
-    return [(Asked(gpu, how, names, profiles=one), memory) for one, memory in found.items()]
+    return [(SetQuery(gpu, how, names, profiles=one), memory) for one, memory in found.items()]
 
 
 def _shares(count: int, step: int) -> Iterator[tuple[int, ...]]:
@@ -338,7 +338,7 @@ def _parts_of_mig(gpu: str, names: Sequence[str]) -> Iterator[float]:
     return (known[name].sm for name in names)
 
 
-def _setting(one: Asked) -> str:
+def _setting(one: SetQuery) -> str:
     if one.profiles:
         return " + ".join(one.profiles)
     if all(part == 100 for part in one.percentages):
@@ -346,7 +346,7 @@ def _setting(one: Asked) -> str:
     return " / ".join(f"{part:g}" for part in one.percentages) + " %"
 
 
-def _measured(runs: RanSets, one: Asked) -> tuple[float, ...]:
+def _measured(runs: RanSets, one: SetQuery) -> tuple[float, ...]:
     """Return what was measured under exactly these caps; empty where nothing was, or the profiles are MIG's."""
     if one.profiles:
         return ()
@@ -354,7 +354,7 @@ def _measured(runs: RanSets, one: Asked) -> tuple[float, ...]:
     return found.of(list(zip(one.jobs, one.percentages, strict=True))) if found else ()
 
 
-def _because(table: pd.DataFrame, one: Asked, member: int) -> str:
+def _because(table: pd.DataFrame, one: SetQuery, member: int) -> str:
     """Say what a job loses most by in a split."""
     if LAUNCHES not in table:
         return ""

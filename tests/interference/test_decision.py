@@ -24,7 +24,8 @@ def forecast(within: float | None, *slow: float, **kept: Any) -> Forecast:
         ({"measured": (1.1, 1.25), "ran": 1}, "don't", "beyond the limit of 1.2 x"),
         ({"measured": (1.1, 1.15), "worst": 1.3, "ran": 1}, "don't", "1.30 x"),
         ({"measured": (1.9, 2.0), "ran": 1, "limit": 3.0}, "don't", "only 1.03 times"),
-        ({"measured": (1.1, 1.15), "ran": 1, "memory": "unknown"}, "measure first", "memory are unknown"),
+        ({"measured": (1.1, 1.15), "ran": 1, "memory": "unknown"}, "share", "they ran together, so they fit"),
+        ({"measured": (1.1, 1.15), "ran": 1, "failed": 1, "memory": "unknown"}, "measure first", "not all of their"),
         ({"measured": (1.5, 1.15), "ran": 1, "memory": "unknown"}, "don't", "beyond the limit"),
         ({"measured": (1.1, 1.15), "ran": 1, "memory": "does_not_fit"}, "share", "yet they ran"),
         ({"measured": (1.1, 1.15), "ran": 1, "memory": "tight"}, "share", "tight"),
@@ -77,16 +78,17 @@ def test_a_limit_below_one_is_refused() -> None:
 
 def test_many_sets_that_ran_get_the_verdicts_of_each() -> None:
     cases = [
-        Case(limit, memory, slowdowns, ran=1, doubtful=doubtful)
+        Case(limit, memory, slowdowns, ran=1, failed=failed, doubtful=doubtful)
         for limit in (1.0, 1.2, 3.0)
         for memory in ("fits", "tight", "does_not_fit", "unknown")
         for slowdowns in ((1.0, 1.1), (1.2, 1.2), (1.19, 1.9), (2.0, 2.5), (0.9, 1.0))
         for doubtful in ((), ("a",))
+        for failed in (0, 1)
     ]
     assert {decide(case).verdict for case in cases} == {"share", "don't", "measure first"}
     for case in cases:
         found = measured_verdicts(
             np.array([sum(1 / value for value in case.measured)]), np.array([max(case.measured)]),
-            np.array([bool(case.doubtful)]), np.array([case.memory == "unknown"]), case.limit,
+            np.array([bool(case.doubtful)]), np.array([case.memory_now == "unknown"]), case.limit,
         )  # fmt: skip
         assert list(found) == [decide(case).verdict]

@@ -85,10 +85,13 @@ def test_one_more_is_measured_else_predicted_else_composed(database: Database, c
     assert (_row(told, "b")["basis"], bool(_row(told, "b")["safe"])) == (PREDICTED_SET, False)
 
 
-def test_nothing_joins_safely_with_memory_unknown(database: Database, coruns) -> None:
+def test_what_ran_fits_and_nothing_else_joins_with_memory_unknown(database: Database, coruns) -> None:
     coruns(RUNS, solos=SOLOS)
     c = _row(joining(database, "own", "V100", None, ["a", "b"], limit=3.0), "c")
-    assert (bool(c["safe"]), c["verdict"]) == (False, "measure first")
+    assert (c["verdict"], c["memory"]) == ("share", "fits"), "these three ran together"
+    never = joining(database, "own", "V100", None, ["a", "a"], limit=3.0)
+    assert not never[never["memory"] == "unknown"]["safe"].any()
+    assert (never["memory"] == "unknown").any()
     with pytest.raises(UsageError):
         joining(database, "own", "V100", None, ["a"], limit=0.5)
     with pytest.raises(NotFoundError):

@@ -41,11 +41,12 @@ def test_both_members_count_against_the_limit(database: Database, coruns) -> Non
     assert not table["safe"].iloc[1:].any()
 
 
-def test_nothing_is_safe_with_memory_unknown(database: Database, coruns) -> None:
+def test_what_ran_fits_and_nothing_else_is_safe_with_memory_unknown(database: Database, coruns) -> None:
     coruns(RUNS, solos=SOLOS, memory={"a": 4000.0}, gpu="V100-16GB")
-    row = _pair(safe_partners(database, "own", "V100", limit=1.2, workload="a"), "b")
-    assert (row["within"], row["safe"], row["memory"]) == (True, False, "unknown")
-    assert "unknown" in row["sentence"]
+    found = safe_partners(database, "own", "V100", limit=1.2, workload="a")
+    row = _pair(found, "b")
+    assert (row["within"], row["safe"], row["memory"]) == (True, True, "fits")
+    assert not found[(found["memory"] == "unknown") & found["safe"].astype(bool)].any(axis=None)
 
 
 @pytest.mark.parametrize(

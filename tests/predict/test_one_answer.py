@@ -12,7 +12,7 @@ from analysis.interference.joining import joining
 from analysis.interference.matrix import slowdown_matrix
 from analysis.plan.planner import with_measured_peaks
 from analysis.plan.problem import Job, gpu_kind, memory_of
-from analysis.plan.sets import LibraryFigures, decide
+from analysis.plan.sets import LibraryFigures, decide, memory_now
 from analysis.predict.advise.measure_next import measure_next
 from analysis.predict.models import models, unanswered
 from analysis.predict.models.judged import in_short, judged_pairs
@@ -67,7 +67,7 @@ def test_the_twenty_sets_are_of_every_kind(asked: tuple[Database, Manifest]) -> 
         assert words in said
     wide = " ".join(one.decision.why for one in answers(asked[0], asked[1].model_id, GPU, SETS, HOW, 9.0))
     assert "yet they ran" in wide
-    assert "peaks of memory are unknown" in wide
+    assert "fit into memory together is unknown" in wide
 
 
 @pytest.mark.parametrize(("model", "limit"), [("trained", 1.4), ("none", 1.2)])
@@ -84,8 +84,9 @@ def test_every_way_of_asking_gives_one_answer(asked: tuple[Database, Manifest], 
         here = _fields(many.to_json())
         names = tuple(sorted(jobs))
         memory = memory_of(with_measured_peaks(database, "syn", (kind,), [Job(job, job) for job in names]), kind)
-        planned = decide(figures.of(GPU, [names])[names], limit, memory)
-        assert _fields(vars(planned) | {"memory": memory}) == here, jobs
+        costs = figures.of(GPU, [names])[names]
+        planned = decide(costs, limit, memory)
+        assert _fields(vars(planned) | {"memory": memory_now(costs, memory)}) == here, jobs
         if len(jobs) == 2:
             at = both.get(jobs, both.get(jobs[::-1]))
             assert _fields(pairs.loc[at].to_dict() | {"worst": pairs.at[at, "figure"]}) == here, jobs

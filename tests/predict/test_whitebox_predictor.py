@@ -22,7 +22,7 @@ from analysis.predict.explain import whitebox_causes
 from analysis.predict.explain.explain import explain
 from analysis.predict.frame import features, whitebox_sets
 from analysis.predict.frame.profiles import collect
-from analysis.predict.frame.whitebox_sets import Asked, of_members, solve
+from analysis.predict.frame.whitebox_sets import SetQuery, of_members, solve
 from analysis.predict.models import modelfile, models, untrained
 from analysis.predict.predictors.registry import PREDICTORS
 from analysis.predict.predictors.whitebox import SHARES_MODEL
@@ -206,13 +206,14 @@ def test_without_stall_profiles_it_has_no_figure(database: Database) -> None:
 
 def test_order_repeats_and_what_is_not_known(own: Database) -> None:
     table = whitebox_sets.attach(collect(own, "own"), own, "own")
-    pair = Asked(GPU, "CUDA MPS", JOBS[:2])
-    turned = Asked(GPU, "CUDA MPS", JOBS[1::-1])
-    ranked = Asked(GPU, "CUDA MPS with priority", JOBS[:2], first=(False, True))
+    pair = SetQuery(GPU, "CUDA MPS", JOBS[:2])
+    turned = SetQuery(GPU, "CUDA MPS", JOBS[1::-1])
+    ranked = SetQuery(GPU, "CUDA MPS with priority", JOBS[:2], first=(False, True))
     unknown = [
-        Asked(GPU, "CUDA MPS with priority", JOBS[:2]), Asked(GPU, "MIG", JOBS[:2]), Asked(GPU, "TGS", JOBS[:2]),
-        Asked(GPU, "CUDA MPS", (JOBS[0], "nobody")), Asked("A100-80GB", "CUDA MPS", JOBS[:2]),
-        Asked(GPU, "CUDA MPS", (*JOBS, OTHER)), Asked("no such GPU", "CUDA MPS", JOBS[:2]),
+        SetQuery(GPU, "CUDA MPS with priority", JOBS[:2]), SetQuery(GPU, "MIG", JOBS[:2]),
+        SetQuery(GPU, "TGS", JOBS[:2]),
+        SetQuery(GPU, "CUDA MPS", (JOBS[0], "nobody")), SetQuery("A100-80GB", "CUDA MPS", JOBS[:2]),
+        SetQuery(GPU, "CUDA MPS", (*JOBS, OTHER)), SetQuery("no such GPU", "CUDA MPS", JOBS[:2]),
     ]  # fmt: skip
     said = solve(table, [pair, turned, pair, ranked, *unknown])
     assert said[0] == pytest.approx(said[1][::-1], abs=1e-12)
@@ -235,9 +236,9 @@ def test_runs_say_who_got_what() -> None:
         }
     )
     assert of_members(members) == [
-        Asked(GPU, "CUDA MPS", ("a", "b"), (30.0, 100.0)),
-        Asked(GPU, "CUDA MPS with priority", ("c", "d"), (100.0, 100.0), (False, True)),
-        Asked(GPU, "MIG", ("e", "f"), profiles=("1g.10gb", "2g.20gb")),
+        SetQuery(GPU, "CUDA MPS", ("a", "b"), (30.0, 100.0)),
+        SetQuery(GPU, "CUDA MPS with priority", ("c", "d"), (100.0, 100.0), (False, True)),
+        SetQuery(GPU, "MIG", ("e", "f"), profiles=("1g.10gb", "2g.20gb")),
     ]
 
 
@@ -265,7 +266,7 @@ def test_only_what_is_asked_for_beyond_what_there_is_is_called_so() -> None:
     jobs = ("a", "b")
     over = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.7, 0.6), Cause("issue slots", 1, 0.001, 0.9, 0.9)]
     assert whitebox_causes.oversubscribed(jobs, over) == (
-        "Asked for beyond what there is: L2 and DRAM bandwidth, 130 % (itself 70 %, b 60 %)."
+        "SetQuery for beyond what there is: L2 and DRAM bandwidth, 130 % (itself 70 %, b 60 %)."
     )
     under = [Cause("L2 and DRAM bandwidth", 1, 0.3, 0.3, 0.6)]
     assert "no resource is asked for beyond" in whitebox_causes.oversubscribed(jobs, under)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 
-def told_apart(paths: Sequence[PurePath]) -> list[str]:
+def unique_names(paths: Sequence[PurePath]) -> list[str]:
     """Return a name for each path, different for different ones.
 
     A profile is called after its file: two files of one name in two folders would otherwise become one workload.
@@ -25,7 +25,7 @@ def told_apart(paths: Sequence[PurePath]) -> list[str]:
     Examples
     --------
     >>> from pathlib import PurePosixPath
-    >>> told_apart([PurePosixPath("runs/a/p.csv"), PurePosixPath("runs/b/p.csv"), PurePosixPath("runs/b/q.csv")])
+    >>> unique_names([PurePosixPath("runs/a/p.csv"), PurePosixPath("runs/b/p.csv"), PurePosixPath("runs/b/q.csv")])
     ['a-p.csv', 'b-p.csv', 'q.csv']
     """
     parts = [[part for part in path.parts if part not in ("", ".", "..", path.anchor)] or [path.name] for path in paths]

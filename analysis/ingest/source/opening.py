@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from analysis.errors import InputRefusedError, Where
-from analysis.ingest.contract.filenames import told_apart
+from analysis.ingest.contract.filenames import unique_names
 from analysis.ingest.contract.format import Opened
 from analysis.ingest.contract.magic import START_BYTES, is_binary, packing
 from analysis.ingest.contract.textstats import TextStats
@@ -135,7 +135,7 @@ def _open(path: Path, name: str, size: int, folder: Path, depth: int, budget: Bu
         below.mkdir()
         found: list[Opened] = []
         members = list(unpack(path, below, where, budget))
-        names = told_apart([PurePosixPath(member) for member, _ in members])
+        names = unique_names([PurePosixPath(member) for member, _ in members])
         for member, (_, target) in zip(names, members, strict=True):
             found += _open(target, f"{name}/{member}", target.stat().st_size, below, depth + 1, budget)
         return found

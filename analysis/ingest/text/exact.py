@@ -22,7 +22,7 @@ _LONGEST_LINE = 1 << 20
 
 
 class _OneLine:
-    """Hands one line to a CSV reader, and ends, so that an open quote can't reach the next line."""
+    """FileReader one line to a CSV reader, and ends, so that an open quote can't reach the next line."""
 
     def __init__(self) -> None:
         self.line: str | None = None

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.predict.explain.explanation import TAKEN, Contribution, Explanation, causes, sentence, summed
 from analysis.predict.frame.terms import WHITE_BOX
-from analysis.predict.frame.whitebox_sets import LAUNCHES, Asked, causes_of
+from analysis.predict.frame.whitebox_sets import LAUNCHES, SetQuery, causes_of
 from analysis.predict.models.gather import Gathered
 from analysis.sharing.causes import RESOURCES, SHARE, TURNS, Cause
 
@@ -52,7 +52,7 @@ def explained(found: Gathered) -> list[Explanation] | None:
         return None
     table.index = pd.MultiIndex.from_tuples([(found.gpu, job) for job in found.profiles], names=["gpu", "workload"])
     jobs = tuple(str(job) for job in found.X["workload"])
-    parts = causes_of(table, Asked(found.gpu, found.mechanism, jobs, found.caps))
+    parts = causes_of(table, SetQuery(found.gpu, found.mechanism, jobs, found.caps))
     if parts is None:
         return None
     predicted = found.X[WHITE_BOX].to_numpy(dtype=np.float64)
@@ -131,7 +131,7 @@ def oversubscribed(jobs: Sequence[str], parts: Sequence[Cause]) -> str:
             listed = ", ".join(f"{name} {100 * use:.0f} %" for name, use in uses)
             said.append(f"{resource}, {100 * total:.0f} % ({listed})")
     if said:
-        return f"Asked for beyond what there is: {'; '.join(said)}."
+        return f"SetQuery for beyond what there is: {'; '.join(said)}."
     if any(resource in named for resource in RESOURCES):
         return "On average no resource is asked for beyond what there is: they pay for wanting it at the same time."
     return ""

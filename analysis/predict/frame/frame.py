@@ -242,7 +242,7 @@ def _white_box(members: pd.DataFrame, table: pd.DataFrame) -> Floats:
 
 
 def _white_box_of_pairs(table: pd.DataFrame, gpu: str, mechanism: str, own: np.ndarray, other: np.ndarray) -> Floats:
-    asked = [whitebox_sets.Asked(gpu, mechanism, pair) for pair in zip(own, other, strict=True)]
+    asked = [whitebox_sets.SetQuery(gpu, mechanism, pair) for pair in zip(own, other, strict=True)]
     return np.array([said[0] for said in whitebox_sets.solve(table, asked)], dtype=np.float64)
 
 

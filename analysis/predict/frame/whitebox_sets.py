@@ -28,7 +28,7 @@ LARGEST_SET = 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class SetQuery:
     """A set whose slowdowns are asked for.
 
     Attributes
@@ -52,7 +52,7 @@ class Asked:
     first: tuple[bool, ...] = ()
     profiles: tuple[str, ...] = ()
 
-    def ordered(self) -> tuple[Asked, tuple[int, ...]]:
+    def ordered(self) -> tuple[SetQuery, tuple[int, ...]]:
         """Return the same set in one order whatever order it came in, and where each member came from."""
         keys = [
             tuple(values[place] for values in (self.jobs, self.percentages, self.first, self.profiles) if values)
@@ -63,7 +63,7 @@ class Asked:
         def turned(values: tuple[Any, ...]) -> tuple[Any, ...]:
             return tuple(values[place] for place in order) if values else ()
 
-        same = Asked(
+        same = SetQuery(
             self.gpu, self.mechanism, turned(self.jobs), turned(self.percentages), turned(self.first),
             turned(self.profiles),
         )  # fmt: skip
@@ -104,14 +104,14 @@ def launches_of(database: Database, dataset: str) -> pd.DataFrame:
     return database.cached("launches", dataset, lambda: read_profiles(database, Filter(datasets=(dataset,))))
 
 
-def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:
+def solve(table: pd.DataFrame, asked: Sequence[SetQuery]) -> list[Floats]:
     """Return ln S of every member of every set, each different set solved once, all of a GPU and mechanism together.
 
     Parameters
     ----------
     table : pd.DataFrame
         Profiles with the column `LAUNCHES`.
-    asked : sequence of Asked
+    asked : sequence of SetQuery
         The sets.
 
     Returns
@@ -121,12 +121,12 @@ def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:
         `LARGEST_SET` jobs, or who was given what is not known.
     """
     ordered = [one.ordered() for one in asked]
-    groups: dict[tuple[str, Mechanism], list[Asked]] = defaultdict(list)
+    groups: dict[tuple[str, Mechanism], list[SetQuery]] = defaultdict(list)
     for one in dict.fromkeys(same for same, _ in ordered):
         how = mechanism_of(one)
         if how is not None and 2 <= len(one.jobs) <= LARGEST_SET:
             groups[one.gpu, how].append(one)
-    solved: dict[Asked, Floats] = {}
+    solved: dict[SetQuery, Floats] = {}
     for gpu in dict.fromkeys(gpu for gpu, _ in groups):
         try:
             recovered = recover_jobs(_launches(table, gpu), gpu)
@@ -151,14 +151,14 @@ def solve(table: pd.DataFrame, asked: Sequence[Asked]) -> list[Floats]:
     return results
 
 
-def causes_of(table: pd.DataFrame, asked: Asked) -> list[list[Cause]] | None:
+def causes_of(table: pd.DataFrame, asked: SetQuery) -> list[list[Cause]] | None:
     """Return what each co-runner's use of each resource costs each member of a set.
 
     Parameters
     ----------
     table : pd.DataFrame
         Profiles with the column `LAUNCHES`.
-    asked : Asked
+    asked : SetQuery
         The set.
 
     Returns
@@ -183,7 +183,7 @@ def causes_of(table: pd.DataFrame, asked: Asked) -> list[list[Cause]] | None:
     return results
 
 
-def mechanism_of(asked: Asked) -> Mechanism | None:
+def mechanism_of(asked: SetQuery) -> Mechanism | None:
     """Return the mechanism of a set as the queueing model knows it; None where it doesn't, or lacks who got what."""
     name, first = asked.mechanism, tuple(place for place, high in enumerate(asked.first) if high)
     capped = any(part < 100 for part in asked.percentages)
@@ -215,7 +215,7 @@ def _same(gpu: str, other: str) -> bool:
     return gpu == other or reference.matches(gpu, other) or reference.matches(other, gpu)
 
 
-def of_members(members: pd.DataFrame) -> list[Asked]:
+def of_members(members: pd.DataFrame) -> list[SetQuery]:
     """Return the sets of runs, in the order of their first members.
 
     Parameters
@@ -238,7 +238,7 @@ def of_members(members: pd.DataFrame) -> list[Asked]:
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         parts, ranks, slices = part[start:end], priority[start:end], profile[start:end]
         found.append(
-            Asked(
+            SetQuery(
                 gpu[start], mechanism[start], tuple(jobs[start:end]),
                 tuple(parts) if not any(np.isnan(parts)) else (),
                 tuple(rank == "high" for rank in ranks) if all(isinstance(rank, str) for rank in ranks) else (),

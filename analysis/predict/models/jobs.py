@@ -210,7 +210,7 @@ def predict_jobs(
             reasons=tuple(reasons[row]),
             evidence=evidence,
             measured=measured[row] if measured else None,
-            memory=memory,
+            memory=case.memory_now,
             verdict=decision.verdict,
             why=decision.why,
             missing=missing.missing_of(found, job, memory, evidence, read, doubtful=job in doubtful),

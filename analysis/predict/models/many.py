@@ -124,12 +124,15 @@ def answers(
         measured = here.of([(job, 100.0) for job in jobs]) if here else ()
         at = known.reindex(list(jobs))
         kinds = [kind if isinstance(kind, str) else None for kind in at["memory_kind"]]
-        memory = memory_fit([float(value) for value in at["peak_memory_mib"]], kinds, room)
+        peak = [float(value) for value in at["peak_memory_mib"]]
+        memory = memory_fit(peak, kinds, room)
         case = Case(
             limit, memory, measured, here.worst if here else None, here.ran if here else 0, here.failed if here else 0,
             ran.doubtful(jobs, here), forecast, bool(here and here.simulated),
         )  # fmt: skip
-        found.append(SetAnswer(jobs, measured or forecast.slowdowns, memory, forecast.extrapolating, decide(case)))
+        found.append(
+            SetAnswer(jobs, measured or forecast.slowdowns, case.memory_now, forecast.extrapolating, decide(case))
+        )
     return found
 
 

@@ -145,7 +145,7 @@ class Plain(FeatureModel):
 
 
 class _Named:
-    """Hands an estimator its columns by name."""
+    """FileReader an estimator its columns by name."""
 
     def __init__(self, estimator: Any, columns: Sequence[str]) -> None:
         self.estimator = estimator

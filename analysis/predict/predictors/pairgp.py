@@ -366,7 +366,7 @@ class PairGP:
         self.sum_i_, self.sum_j_, self.cross_ = table.sum(axis=1), table.sum(axis=0), table
 
     def kernels(
-        self, theta: Floats, a: Jobs, b: Jobs, apart: Apart | None = None
+        self, theta: Floats, a: Jobs, b: Jobs, apart: Worker | None = None
     ) -> tuple[dict[str, Kernel], Floats, Floats, Floats]:
         """Return the kernels on jobs, their distance by column, and whether they share a model and a name."""
         columns = a.x.shape[1]
@@ -453,10 +453,10 @@ def take(jobs: Jobs, rows: Any) -> Jobs:
 
 
 #: How far jobs are apart by column, and whether they share a model and a name.
-Apart: TypeAlias = tuple[Floats, Floats, Floats]
+Worker: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-def between(a: Jobs, b: Jobs) -> Apart:
+def between(a: Jobs, b: Jobs) -> Worker:
     """Return how far jobs are apart, shape (a, b, columns), and whether they share a model and a name, shape (a, b)."""
     distance = (a.x[:, None, :] - b.x[None]) ** 2
     same_model = (a.model[:, None] == b.model[None]).astype(np.float64)
@@ -488,7 +488,7 @@ def loss(
     jobs: Jobs,
     prior: Floats,
     multiple: Floats,
-    apart: Apart | None = None,
+    apart: Worker | None = None,
 ) -> tuple[float, Floats]:
     """Return the negative log posterior of a process's hyper-parameters and its gradient.
 

@@ -21,7 +21,7 @@ from analysis.charts.sparkline import as_image
 from analysis.errors import CancelledError, StallScopeError
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_file
-from analysis.ingest.worker import hands_for
+from analysis.ingest.worker import reader_for
 from analysis.jobs.runner import JobStatus, Progress
 from analysis.store.database import Database
 from analysis.ui.shell import access, frame, job, markdown
@@ -329,9 +329,9 @@ def record(
             raise StallScopeError(f"nothing was recorded: {why}", "Start it again when a GPU answers.")
         beside = telemetry.processes_path(path)
         written = ((path, name), (beside, name.replace(".csv", "-processes.csv")))
-        with hands_for([one for one, _ in written if one.exists()], spool=opened.spool) as hands:
+        with reader_for([one for one, _ in written if one.exists()], spool=opened.spool) as files:
             reports = [
-                import_file(opened, one, name=shown, hints=Hints(dataset=dataset), reader=hands.read)
+                import_file(opened, one, name=shown, hints=Hints(dataset=dataset), reader=files.read)
                 for one, shown in written
                 if one.exists()
             ]

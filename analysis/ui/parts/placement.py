@@ -68,7 +68,7 @@ _COMPARED: dict[str, Any] = configured(
 
 
 @dataclass(frozen=True)
-class Asked:
+class SetQuery:
     """What is to be placed, and how."""
 
     dataset: str
@@ -92,7 +92,7 @@ def gpus_of(dataset: str) -> list[str]:
     return [str(name) for name in runs.index]
 
 
-def ask(dataset: str, places: Sequence[str]) -> Asked | None:
+def ask(dataset: str, places: Sequence[str]) -> SetQuery | None:
     """Ask for jobs, GPUs and rules; None while there is no job."""
     with st.container(border=True, key="problem"):
         left, right = st.columns([3, 2], gap="large")
@@ -125,7 +125,7 @@ def ask(dataset: str, places: Sequence[str]) -> Asked | None:
         ("risk", risk),
     )
     asked = without_model(dataset) if model in (None, MEASURED_ONLY) else str(model)
-    return Asked(dataset, listed, gpus, asked, options)
+    return SetQuery(dataset, listed, gpus, asked, options)
 
 
 def _jobs(dataset: str) -> JobList | None:
@@ -203,11 +203,11 @@ def _gpus(places: Sequence[str]) -> tuple[GpuKind, ...]:
 
 
 @access.editing
-def _submit(asked: Asked, work: Callable[[Progress], dict[str, Any]]) -> str:
+def _submit(asked: SetQuery, work: Callable[[Progress], dict[str, Any]]) -> str:
     return jobs().submit(KIND, {"dataset": asked.dataset, "jobs": len(asked.jobs.jobs)}, work)
 
 
-def answer(asked: Asked) -> planner.Answer | None:
+def answer(asked: SetQuery) -> planner.Answer | None:
     """Return the plan; None while it is being made beside the page."""
     if len(asked.jobs.jobs) <= AT_ONCE:
         return cached(_made, database(), asked)
@@ -232,11 +232,11 @@ def answer(asked: Asked) -> planner.Answer | None:
     return _ANSWERS.get(key)
 
 
-def _made(opened: Database, asked: Asked) -> planner.Answer:
+def _made(opened: Database, asked: SetQuery) -> planner.Answer:
     return asked.plan(opened)
 
 
-def board(asked: Asked, found: planner.Answer) -> Plan:
+def board(asked: SetQuery, found: planner.Answer) -> Plan:
     """Show who is where, let a reader move jobs, and return the plan as it stands then."""
     frame.subheading("Who sits where")
     places = [
@@ -269,7 +269,7 @@ def board(asked: Asked, found: planner.Answer) -> Plan:
     return plan
 
 
-def _moved(asked: Asked, found: planner.Answer, where: dict[str, str]) -> Plan:
+def _moved(asked: SetQuery, found: planner.Answer, where: dict[str, str]) -> Plan:
     """Judge a board that was changed by hand, and say what the change costs."""
     kinds = [(f"{kind.name} no. {number + 1}", (kind.name, number)) for kind in found.plan.problem.gpus
              for number in range(kind.count)]  # fmt: skip
@@ -351,7 +351,7 @@ def measure_next(found: planner.Answer) -> None:
         st.code(missing.PEAK.partition(", while")[0], language="sh", wrap_lines=True)
 
 
-def splits(asked: Asked, plan: Plan) -> None:
+def splits(asked: SetQuery, plan: Plan) -> None:
     """Show what the jobs of a shared GPU pay over the ways to cut it."""
     together = {one.name: one for one in plan.placements if 2 <= len(one.members) <= LARGEST_SET}
     if not together:

@@ -19,7 +19,7 @@ from analysis.ingest.formats.own.templates import TEMPLATES, column_table
 from analysis.ingest.importer import Preview, import_all
 from analysis.ingest.mapping import FIELDS, REQUIRED, Kind, TableMapping, saved
 from analysis.ingest.source.opening import opened_files
-from analysis.ingest.worker import hands_for
+from analysis.ingest.worker import reader_for
 from analysis.jobs.runner import Progress
 from analysis.reference import gpus
 from analysis.store.database import Database
@@ -270,7 +270,7 @@ def drop_zone() -> None:
     current.repeated = []
     with st.status(f"Looking at {frame.count(len(files), 'file')} …", expanded=False) as status:
         spooled = spool(files)
-        with hands_for([item.path for item in spooled], spool=database().spool) as hands:
+        with reader_for([item.path for item in spooled], spool=database().spool) as reader:
             for item in spooled:
                 if item.sha256 in known:
                     item.discard()
@@ -278,7 +278,7 @@ def drop_zone() -> None:
                     continue
                 known[item.sha256] = item.name
                 status.update(label=f"Looking at {markdown.plain(item.name)} …")
-                seen = hands.preview(item.path, item.name, saved(database()))
+                seen = reader.preview(item.path, item.name, saved(database()))
                 current.pending.append(Pending(item, seen, find_duplicate(database(), item.sha256)))
     # A new key empties the widget, and with it the server's memory.
     current.round += 1
@@ -384,9 +384,9 @@ def _row(item: Pending) -> None:
 def _look_again() -> None:
     """Read what waits again, now that a mapping may fit it."""
     mappings, again = saved(database()), [item for item in state().pending if item.seen.columns]
-    with hands_for([item.file.path for item in again], spool=database().spool) as hands:
+    with reader_for([item.file.path for item in again], spool=database().spool) as files:
         for item in again:
-            item.seen = hands.preview(item.file.path, item.file.name, mappings)
+            item.seen = files.preview(item.file.path, item.file.name, mappings)
     st.rerun()
 
 
@@ -442,10 +442,10 @@ def load_all(opened: Database, work: list[tuple[Spooled, Hints]], progress: Prog
 
     cancelled = False
     try:
-        with hands_for([file.path for file, _ in work], spool=opened.spool, wanted=reading) as hands:
+        with reader_for([file.path for file, _ in work], spool=opened.spool, wanted=reading) as files:
             for file, hints in work:
                 reading()
-                read = import_all(opened, file.path, name=file.name, hints=hints, reader=hands.read)
+                read = import_all(opened, file.path, name=file.name, hints=hints, reader=files.read)
                 reports.extend(report.model_dump(mode="json") for report in read)
                 done += 1
     except CancelledError:

@@ -17,7 +17,7 @@ from analysis.errors import StallScopeError
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.formats.ncu.advice import COMMAND_FEW
 from analysis.ingest.preview import Preview
-from analysis.ingest.worker import hands_for
+from analysis.ingest.worker import reader_for
 from analysis.interference.metrics import antt, fairness, jain, stp, together_per_100
 from analysis.numbers import significant, slowdown
 from analysis.predict.advise import changes
@@ -204,8 +204,8 @@ def bring_a_profile() -> None:
         # The page runs again with every click; the file is written and looked at once.
         if st.session_state.get(_SPOOLED, ("",))[0] != given.file_id:
             written = spool([given])[0]
-            with hands_for([written.path], spool=database().spool) as hands:
-                st.session_state[_SPOOLED] = (given.file_id, written, hands.preview(written.path, written.name, []))
+            with reader_for([written.path], spool=database().spool) as files:
+                st.session_state[_SPOOLED] = (given.file_id, written, files.preview(written.path, written.name, []))
         file: Spooled = st.session_state[_SPOOLED][1]
         if not file.path.exists():
             st.caption("It is loaded.")

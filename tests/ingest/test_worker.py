@@ -24,15 +24,15 @@ from analysis.errors import CancelledError
 from analysis.ingest import worker
 from analysis.ingest.contract.format import Hints
 from analysis.ingest.importer import import_all
-from analysis.ingest.worker import Apart, Here, hands_for, weight
+from analysis.ingest.worker import InProcess, Worker, reader_for, weight
 from analysis.store.database import Database
 
 GOOD = long_form(profile_rows())
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Apart]:
-    found = Apart(tmp_path / "spool", idle=False)
+def reader(tmp_path: Path) -> Iterator[Worker]:
+    found = Worker(tmp_path / "spool", idle=False)
     yield found
     found.close()
     assert not list((tmp_path / "spool").iterdir())
@@ -48,7 +48,7 @@ def contents(database: Database) -> dict[str, pd.DataFrame]:
     return found
 
 
-def test_every_form_is_the_same_read_here_and_apart(tmp_path: Path, reader: Apart) -> None:
+def test_every_form_is_the_same_read_here_and_apart(tmp_path: Path, reader: Worker) -> None:
     files = []
     for number, (name, write) in enumerate(sorted(WRITERS.items())):
         files.append(tmp_path / f"{number}.dat")
@@ -63,11 +63,11 @@ def test_every_form_is_the_same_read_here_and_apart(tmp_path: Path, reader: Apar
         for file in files:
             told = [
                 [one.model_dump(mode="json") for one in import_all(into, file, hints=Hints(gpu="T4"), reader=read)]
-                for into, read in ((here, Here().read), (there, reader.read))
+                for into, read in ((here, InProcess().read), (there, reader.read))
             ]
             assert told[0] == told[1], file.name
             if file in files[:: len(files) // 3]:
-                assert Here().preview(file, file.name, []) == reader.preview(file, file.name, [])
+                assert InProcess().preview(file, file.name, []) == reader.preview(file, file.name, [])
         assert [one["status"] for one in told[0]] == ["loaded", "duplicate", "rejected", "loaded"]
         first, second = contents(here), contents(there)
     for name, table in first.items():
@@ -85,7 +85,7 @@ def test_a_cancel_ends_the_reading_at_once(tmp_path: Path, database: Database) -
         if len(asked) > 2:
             raise CancelledError("enough", "")
 
-    found = Apart(tmp_path / "spool", wanted, idle=False)
+    found = Worker(tmp_path / "spool", wanted, idle=False)
     with pytest.raises(CancelledError):
         import_all(database, file, reader=found.read)
     assert found._process is None
@@ -93,7 +93,7 @@ def test_a_cancel_ends_the_reading_at_once(tmp_path: Path, database: Database) -
     assert database.scalar("SELECT count(*) FROM source") == 0
 
 
-def test_a_reader_that_dies_costs_its_file_and_no_other(tmp_path: Path, database: Database, reader: Apart) -> None:
+def test_a_reader_that_dies_costs_its_file_and_no_other(tmp_path: Path, database: Database, reader: Worker) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(GOOD)
     reader._wanted = lambda: os.kill(reader._started().pid, signal.SIGKILL)
@@ -106,7 +106,7 @@ def test_a_reader_that_dies_costs_its_file_and_no_other(tmp_path: Path, database
 
 
 def test_a_reader_that_gets_no_turn_is_begun_again_with_one(
-    tmp_path: Path, database: Database, reader: Apart, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database: Database, reader: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_PATIENCE", 0.0)
     monkeypatch.setattr(worker, "_LEAST", float("inf"))
@@ -120,14 +120,14 @@ def test_a_reader_that_gets_no_turn_is_begun_again_with_one(
 _PARENT = """
 import sys, time
 from pathlib import Path
-from analysis.ingest.worker import Apart
+from analysis.ingest.worker import Worker
 from analysis.ingest.contract.format import Hints
-from analysis.ingest.reading import Asked
-found = Apart(Path(sys.argv[1]), idle=False)
+from analysis.ingest.reading import ReadContext
+found = Worker(Path(sys.argv[1]), idle=False)
 def known(_):
     print(found._started().pid, flush=True)
     time.sleep(60)
-list(found.read(Path(sys.argv[2]), "a.csv", Asked(Hints(), None, known, list)))
+list(found.read(Path(sys.argv[2]), "a.csv", ReadContext(Hints(), None, known, list)))
 """
 
 
@@ -156,9 +156,9 @@ def test_only_large_files_are_worth_a_process(tmp_path: Path) -> None:
     packed.write_bytes(b"\x1f\x8b" + b"x" * (worker.WORTH // 8))
     large.write_bytes(b"x" * worker.WORTH)
     assert weight([small, tmp_path / "none"]) == 1000
-    for paths, kind in (([small], Here), ([packed], Apart), ([large], Apart), ([small] * 9000, Apart)):
-        with hands_for(paths, spool=tmp_path) as hands:
-            assert type(hands) is kind
+    for paths, kind in (([small], InProcess), ([packed], Worker), ([large], Worker), ([small] * 9000, Worker)):
+        with reader_for(paths, spool=tmp_path) as files:
+            assert type(files) is kind
 
 
 def _parquet(path: Path, rows: int) -> Path:
@@ -169,10 +169,10 @@ def _parquet(path: Path, rows: int) -> Path:
 def test_what_unfolds_is_never_read_here_and_within_its_memory(tmp_path: Path, database: Database) -> None:
     small = tmp_path / "small.sqlite"
     small.write_bytes(b"SQLite format 3\x00" + bytes(100))
-    with hands_for([small], spool=tmp_path / "spool") as hands:
-        assert type(hands) is Apart
+    with reader_for([small], spool=tmp_path / "spool") as files:
+        assert type(files) is Worker
     # Enough for its start, and for none of the rows.
-    tight = Apart(tmp_path / "spool", idle=False, memory=160 << 20)
+    tight = Worker(tmp_path / "spool", idle=False, memory=160 << 20)
     report = import_all(database, _parquet(tmp_path / "t.parquet", 900_000), reader=tight.read)[0]
     tight.close()
     assert report.status == "rejected"
@@ -181,7 +181,7 @@ def test_what_unfolds_is_never_read_here_and_within_its_memory(tmp_path: Path, d
 
 
 def test_what_takes_too_long_is_ended(
-    tmp_path: Path, database: Database, reader: Apart, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, database: Database, reader: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "SECONDS", 0.01)
     monkeypatch.setattr(worker, "BYTES_A_SECOND", 1 << 60)
