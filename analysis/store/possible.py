@@ -141,6 +141,9 @@ def sift(parsed: Parsed) -> Parsed:
             gone[key] = np.union1d(gone[key], _column(frame, key)[bad].astype(np.int64))
     frames = _without(frames, gone)
     frames = _named(frames)
+    # What the reader rejected already is told once.
+    told = set(zip(parsed.rejected["line"], parsed.rejected["column"], strict=True))
+    faults = [one for one in faults if one[0] is None or one[:2] not in told]
     if not faults:
         return parsed if all(frames[name] is parsed.frames[name] for name in frames) else replace(parsed, frames=frames)
     # Values of one line are faults of one row; what has no line is a row of its own.

@@ -61,7 +61,7 @@ def test_tools_are_the_operations_that_read(loaded: Database) -> None:
     found = talking(loaded, lambda client: client.list_tools()).tools
     names = [tool.name for tool in found]
     assert names == [one.name for one in operations.OPERATIONS if not one.writes and one.name != "report"]
-    assert set(QUESTIONS) | {"explain"} == set(names)
+    assert set(QUESTIONS) | {"explain", "split"} == set(names)
     for tool in found:
         assert tool.annotations.read_only_hint
         assert tool.description

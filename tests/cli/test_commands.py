@@ -240,7 +240,7 @@ def test_report_says_what_the_other_commands_say(as_json: Json, loaded: Path, mo
     }
     document = json.loads(out.read_text())
     assert {section["key"] for section in document["sections"]} == {
-        "model", "interference", "stalls", "checks", "evaluation",
+        "model", "verdicts", "interference", "stalls", "checks", "evaluation",
     }  # fmt: skip
     blocks = [block for section in document["sections"] for block in section["blocks"]]
     matrix = next(block for block in blocks if block["type"] == "matrix")

@@ -86,7 +86,7 @@ def test_an_error_without_json_is_one_line_on_standard_error(cli: Run, monkeypat
 
 
 def test_what_libraries_print_never_reaches_standard_output(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def chatty(_: object) -> dict[str, Any]:
+    def chatty(*_: object, **__: object) -> dict[str, Any]:
         print("loading ...")
         return {"findings": []}
 

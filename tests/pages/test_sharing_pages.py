@@ -71,7 +71,7 @@ def test_a_slowdown_does_not_travel(app: Open, shared: None, tmp_path: Path) -> 
     assert "Copying a slowdown from **P100** to **V100-16GB**" in words(page)
     assert "does not travel by itself" in "".join(box.value for box in page.warning)
     assert "1 of 1" not in words(page)
-    assert "**1** of 1 pairs change sides" in words(page)
+    assert "**1** of 1 pairs that ran on both" in words(page)
 
 
 def test_one_gpu_alone_cannot_tell(app: Open, filled: Path) -> None:

@@ -231,7 +231,17 @@ def predict(
 ) -> list[JobPrediction]:
     """Predict every job's slowdown in a set, with interval, evidence and verdict; see `jobs.predict_jobs`."""
     manifest, estimator = load(database, model_id)
-    return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset, caps, limit)
+    try:
+        return predict_jobs(database, manifest, estimator, gpu, jobs, mechanism, dataset, caps, limit)
+    except NotEnoughDataError:
+        if manifest.predictor != untrained.NAME:
+            raise
+        # Where the white box lacks profiles, what ran still answers.
+        ran, nothing = load(database, unanswered.model_id_of(manifest.dataset))
+        found = predict_jobs(database, ran, nothing, gpu, jobs, mechanism, dataset, caps, limit)
+        if found[0].rests_on == "none":
+            raise
+        return found
 
 
 def _part(progress: Progress | None, start: float, end: float) -> Progress | None:

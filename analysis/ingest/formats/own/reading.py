@@ -200,7 +200,12 @@ def _checks(column: Column, pa: Any) -> list[Any]:
     if column.above == 0:
         # Where a value is positive, the database holds it to what can be measured at all.
         allowed = MIB if column.name.endswith("_mib") else AMOUNT
-        checks.append(pa.Check(lambda values: pd.Series(~allowed.impossible(values), values.index), error=REASON))
+        # What is not above 0 has its own sentence.
+        checks.append(
+            pa.Check(
+                lambda values: pd.Series(~allowed.impossible(values) | ~(values > 0), values.index), error=REASON
+            )
+        )  # fmt: skip
     if column.kind == "integer":
         checks.append(pa.Check(lambda values: values == values.round(), error="isn't a whole number"))
     if column.choices:
