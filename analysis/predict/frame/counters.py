@@ -68,9 +68,12 @@ def from_kernels(database: Database, dataset: str) -> pd.DataFrame:
 
 
 def _with_threads(long: pd.DataFrame, launches: pd.DataFrame) -> pd.DataFrame:
-    """Add the threads of launches that no counter states: blocks of the grid times threads of a block."""
+    """Add the threads of launches with counters of which none states them: blocks of the grid times threads of a block.
+
+    A launch without any counter gets none: its shape alone is no evidence of what it asks the GPU for.
+    """
     stated = set(long.loc[long["name"] == "threads", "kernel_id"])
-    lacking = launches[~launches["kernel_id"].isin(stated)]
+    lacking = launches[launches["kernel_id"].isin(set(long["kernel_id"]) - stated)]
     threads = np.array(
         [volume(grid) * volume(block) for grid, block in zip(lacking["grid"], lacking["block"], strict=True)]
     )

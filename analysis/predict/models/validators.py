@@ -128,9 +128,17 @@ def _walk(value: Any, name: str, above: list[int], seen: dict[int, Any]) -> None
         if path not in VALIDATORS:
             raise _UnsoundError(f"{path}, of which nothing here can say whether it is sound")
         seen[id(value)] = value
-        VALIDATORS[path](value)
+        # An average keeps the predictors that it was made of beside those that it fitted; they have learnt nothing.
+        if not (above and _is_unfitted(value)):
+            VALIDATORS[path](value)
         for attribute, one in getattr(value, "__dict__", {}).items():
             _walk(one, attribute, [*above, id(value)], seen)
+
+
+def _is_unfitted(value: Any) -> bool:
+    """Say whether it is an estimator without any fitted attribute, as scikit-learn names them."""
+    held = getattr(value, "__dict__", {})
+    return hasattr(value, "get_params") and not any(name.endswith("_") for name in held)
 
 
 def _check_numbers(values: np.ndarray[Any, Any], name: str) -> None:
