@@ -19,6 +19,7 @@ from analysis.cli.options import (
 )
 from analysis.cli.running import Answer, answers, opened, progress_line
 from analysis.errors import UsageError
+from analysis.reference.mechanism_names import MPS
 
 if TYPE_CHECKING:
     from analysis.cli.screen import Screen
@@ -240,7 +241,7 @@ def split(
     mechanism: Annotated[
         str,
         typer.Option("--mechanism", metavar="M", help="What cuts the GPU: CUDA MPS, static SM partition, or MIG."),
-    ] = "CUDA MPS",
+    ] = MPS,
     reserve: _Reserve = 0.05,
     db: DbOption = None,
     as_json: JsonOption = False,

@@ -94,7 +94,7 @@ def test_every_part_is_there_with_what_it_rests_on(document: ReportDocument) -> 
     assert document.filters == ("data set own",)
     assert document.created_at == NOW
     assert {"stallscope", "duckdb", "scikit-learn"} <= set(document.software)
-    assert document.reproduce[-1] == "stallscope report --dataset own --out report.html"
+    assert document.reproduce[-1] == "stallscope report --dataset own --limit 1.2 --out report.html"
     assert "stallscope evaluate --dataset own --protocol unseen-pair" in document.reproduce
 
 

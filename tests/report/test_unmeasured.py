@@ -65,8 +65,11 @@ def test_a_set_has_a_report_without_any_model(profiled: Path) -> None:
     )
     assert result.exit_code == 0, result.output
     document = json.loads(out.read_text())
-    assert document["summary"][0].startswith(f"Verdict on {' beside '.join(NAMES[:3])}: measure first.")
-    assert [part["key"] for part in document["sections"]][:2] == ["answer", "to-measure"]
+    # The white box answers from the profiles; without a co-run behind it the verdict is to measure.
+    assert "measure first" in document["summary"][0]
+    keys = [part["key"] for part in document["sections"]]
+    assert keys[0] == "answer"
+    assert "to-measure" in keys
     text = json.dumps(document)
     assert "nvidia-smi --query-gpu" in text
     assert "NaN" not in text

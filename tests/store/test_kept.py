@@ -23,6 +23,6 @@ def test_figures_read_only_what_counts() -> None:
             wrong += [
                 (path.name, found)
                 for found in re.findall(r"(?:FROM|JOIN) member \w+ .*", text)
-                if "{kept.RUN}" not in found and "o JOIN workload" not in found
+                if "{counted.run(" not in found and "o JOIN workload" not in found
             ]
     assert wrong == []

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from analysis.interference.decision import usual_limit
+from analysis.reference.mechanism_names import MPS
 
 
 def _text(value: str) -> str:
@@ -174,9 +175,7 @@ class SplitQuestion(Question):
     gpu: Name = _GPU
     jobs: tuple[Name, ...] = Field(min_length=2, max_length=4, description="Workloads that get a part each.")
     dataset: Name | None = Field(default=None, description="Where their profiles are.")
-    mechanism: Literal["CUDA MPS", "static SM partition", "MIG"] = Field(
-        default="CUDA MPS", description="What cuts the GPU."
-    )
+    mechanism: Name = Field(default=MPS, description="What cuts the GPU: CUDA MPS, static SM partition, or MIG.")
     limit: float = _LIMIT
     reserve: float = _RESERVE
 

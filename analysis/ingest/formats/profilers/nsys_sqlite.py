@@ -309,7 +309,7 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION})
-_FUNCTIONS = frozenset({"coalesce", "count"})
+_FUNCTIONS = frozenset({"coalesce", "count", "sum"})
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list"})
 
 
