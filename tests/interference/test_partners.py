@@ -130,8 +130,9 @@ def test_public_campaign_at_a_limit(database: Database, coruns, datasets: Path) 
     coruns(runs, dataset="gavel-oracle", solos={name: row["null"] for name, row in table.items()})
     found = safe_partners(database, "gavel-oracle", "V100", limit=1.2, workload="Transformer (batch size 16)")
     assert int(found["within"].sum()) == 7
-    assert not found["safe"].any()
-    assert set(found["memory"]) == {"unknown"}
+    # Nobody published peaks: what ran together fits, and nothing else is safe.
+    assert int(found["safe"].sum()) == 7
+    assert set(found.loc[found["safe"].astype(bool), "memory"]) == {"fits"}
     none = safe_partners(database, "gavel-oracle", "V100", limit=1.2, workload="ResNet-50 (batch size 64)")
     assert not none["within"].any()
     assert none["worst"].min() == pytest.approx(1.39, abs=0.005)
