@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.errors import UsageError
-from analysis.interference.memory import Memory, after_running
+from analysis.interference.memory import UNKNOWN_YET_RAN, Memory, after_running
 from analysis.numbers import significant
 from analysis.settings import Settings, get_settings
 
@@ -34,9 +34,6 @@ NO_FIGURE = "They never ran together here, and without a model nothing says what
 
 #: Said of memory where the very set ran and the peaks say that it can't.
 DISAGREE = "Their peaks alone add up to more than the GPU has, yet they ran: the run counts, the peaks are an estimate."
-
-#: Said of memory where the very set ran every time and nobody knows the peaks.
-UNKNOWN_YET_RAN = "Nobody knows their peaks of memory; they ran together, so they fit."
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,6 +16,9 @@ from analysis.store.filters import Filter
 from analysis.store.queries import coruns, pairs, telemetry
 
 Memory = Literal["fits", "tight", "does_not_fit", "unknown"]
+
+#: Said of jobs that ran together every time, though nobody knows their peaks.
+UNKNOWN_YET_RAN = "Nobody knows their peaks of memory; they ran together, so they fit."
 
 #: MiB that the driver needs for each process beside what a framework reports; nvidia-smi's figure includes it.
 CONTEXT_MIB = 500.0
@@ -133,6 +137,8 @@ def memory_sentence(
     ran : bool
         Whether the jobs ran together.
     """
+    if verdict == "fits" and math.isnan(needed_mib):
+        return UNKNOWN_YET_RAN
     told = comparable(kinds) if verdict != "unknown" else ""
     if ran and needed_mib > capacity_mib:
         text = f"They ran together, though their peaks alone add up to {significant(needed_mib / 1024)} of "

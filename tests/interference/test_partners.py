@@ -11,7 +11,7 @@ import pytest
 from analysis.errors import NotFoundError, UsageError
 from analysis.interference.joining import joining
 from analysis.interference.matrix import slowdown_matrix
-from analysis.interference.memory import comparable, memory_fit, memory_sentence, peaks
+from analysis.interference.memory import UNKNOWN_YET_RAN, comparable, memory_fit, memory_sentence, peaks
 from analysis.interference.partners import did_not_run_pairs, safe_partners, sensitivity_and_pressure
 from analysis.store.database import Database
 
@@ -46,6 +46,9 @@ def test_what_ran_fits_and_nothing_else_is_safe_with_memory_unknown(database: Da
     found = safe_partners(database, "own", "V100", limit=1.2, workload="a")
     row = _pair(found, "b")
     assert (row["within"], row["safe"], row["memory"]) == (True, True, "fits")
+    # No figure stands there, as there is none.
+    assert row["sentence"].endswith(UNKNOWN_YET_RAN)
+    assert "–" not in row["sentence"]
     assert not found[(found["memory"] == "unknown") & found["safe"].astype(bool)].any(axis=None)
 
 
