@@ -20,6 +20,9 @@ def test_it_answers_at_once(app: Open, filled: Path) -> None:  # noqa: F811
     assert "Prediction" in text
     assert page.get("plotly_chart")
     assert len(page.dataframe) >= 2
+    rests = next(one.value for one in page.caption if "Rests on" in one.value)
+    assert "A100" in rests
+    assert "\\\\" not in rests, "names are escaped once"
 
 
 def test_a_larger_one_runs_as_a_job(app: Open, filled: Path) -> None:  # noqa: F811

@@ -23,7 +23,6 @@ from analysis.reference.columns import term
 from analysis.store.database import Database
 from analysis.ui.shell import access, filters, frame
 from analysis.ui.shell.columns import configured
-from analysis.ui.shell.markdown import plain
 from analysis.ui.shell.resources import database, jobs, theme
 
 #: Kind of the job that the runner does.
@@ -133,7 +132,7 @@ def show(result: Mapping[str, Any]) -> None:
     twin = table[[name for name in _COLUMNS if name in table]]
     frame.chart(drawn, name="replay-over-load", alt=alt_text(drawn), table=twin, columns=_COLUMNS)
     gantt(pd.DataFrame(result["segments"]))
-    there = ", ".join(f"{count} {plain(name)}" for name, count in result["gpus"].items())
+    there = ", ".join(f"{count} {name}" for name, count in result["gpus"].items())
     frame.basis(
         there,
         frame.count(len(result["runs"]), "replay"),
